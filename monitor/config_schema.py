@@ -1,0 +1,223 @@
+"""The shape of `sites.yaml`: every key, its type, its bounds and what it means. The JSON Schema is made from this.
+
+Defaults are not applied here: None says that a key was left out, so that a level above it can decide.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from monitor.config_types import (
+    AnyDuration,
+    Count,
+    Database,
+    Duration,
+    EventPattern,
+    Flag,
+    Glob,
+    Host,
+    KeyValueError,
+    Kind,
+    Name,
+    NotifyUrl,
+    Regex,
+    Secret,
+    Section,
+    Text,
+    Url,
+    Whole,
+    format_duration,
+    listed,
+)
+
+
+class Model(BaseModel):
+    """A mapping of the file: no key but its own, no silent conversion."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+
+
+class ConcurrencyModel(Model):
+    """How much is fetched at the same time."""
+
+    total: Count | None = Field(None, description="Most requests at the same time, over all sites (default 100)")
+    per_host: Count | None = Field(None, description="Most requests at the same time to one host (default 2)")
+    host_delay: AnyDuration | None = Field(None, description="Least time between two requests to one host (default 0s)")
+
+
+class PollModel(Model):
+    """When feeds are polled. `target_delay` and `requests_per_day` exclude each other."""
+
+    min: Duration | None = Field(None, description="Shortest interval between two polls of a document (default 1m)")
+    max: Duration | None = Field(None, description="Longest interval between two polls of a document (default 1d)")
+    target_delay: Duration | None = Field(
+        None, description="Mean delay over all entries to reach with the fewest polls (default 10m)"
+    )
+    requests_per_day: Count | None = Field(
+        None, description="Polls a day to spend for the least delay, instead of target_delay"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> PollModel:
+        if self.target_delay is not None and self.requests_per_day is not None:
+            raise KeyValueError("requests_per_day", "excludes target_delay; give one of the two")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise KeyValueError("min", f"{format_duration(self.min)} is more than max, {format_duration(self.max)}")
+        return self
+
+
+class SitemapModel(Model):
+    """How sitemaps are read."""
+
+    every: Duration | None = Field(None, description="Interval between two reads of a sitemap (default 6h)")
+    news_every: Duration | None = Field(None, description="Interval between two reads of a news sitemap (default 10m)")
+    max_files: Count | None = Field(None, description="Most files read of one sitemap tree (default 50000)")
+    max_depth: Count | None = Field(None, description="Most levels of indexes below a root (default 5)")
+    confirm_missing: Count | None = Field(
+        None, description="Complete reads in a row that must lack a page before it is missing (default 2)"
+    )
+
+
+class SettingsModel(Model):
+    """What may be set for all sites (`defaults`), again on a site, and again on a source."""
+
+    user_agent: Text | None = Field(None, description="The User-Agent header; say who you are and where to reach you")
+    allow_private_networks: Flag | None = Field(
+        None, description="true lets sites and webhooks be on loopback or private addresses (default false)"
+    )
+    proxy: Url | None = Field(None, description="An HTTP proxy for all requests; null for none")
+    concurrency: ConcurrencyModel | None = Field(None, description="How much is fetched at the same time")
+    poll: PollModel | None = Field(None, description="When feeds are polled")
+    sitemap: SitemapModel | None = Field(None, description="How sitemaps are read")
+    baseline: Literal["quiet", "alert"] | None = Field(
+        None, description="Whether the first complete read of a source makes events (default quiet)"
+    )
+
+
+class SourceModel(SettingsModel):
+    """A feed or sitemap with settings of its own."""
+
+    url: Url = Field(description="The address of the feed or sitemap")
+
+
+def _as_source(value: Any) -> Any:
+    return {"url": value} if isinstance(value, str) else value
+
+
+Source = Annotated[SourceModel, BeforeValidator(_as_source)]
+
+
+class ExpectModel(Model):
+    """A coverage promise: a page that matches `pages` is listed by `in` within `within` of its first sighting."""
+
+    pages: Glob = Field(description="Which pages the promise is about")
+    in_: Kind = Field(alias="in", description="The kind of source that must list them")
+    within: Duration = Field(description="How long after its first sighting a page may be absent there")
+
+
+class CrawlModel(Model):
+    """A bounded link crawl of some sections."""
+
+    sections: list[Section] = Field(min_length=1, description="Where the crawl starts, and what it stays below")
+    max_pages: Count | None = Field(None, description="Most pages fetched in one crawl (default 500)")
+    every: Duration | None = Field(None, description="Interval between two crawls (default 1d)")
+
+
+class ChangesModel(Model):
+    """How changes are confirmed by fetching pages."""
+
+    verify: Literal["auto", "always", "never"] | None = Field(
+        None, description="Whether pages are fetched to confirm a change (default auto: where evidence is weak)"
+    )
+    sample: Whole | None = Field(None, description="Most pages fetched to test a sitemap's lastmod (default 20)")
+
+
+class SiteModel(SettingsModel):
+    """One publisher: a name, a home URL and its sources."""
+
+    url: Url = Field(description="The home page")
+    name: Name | None = Field(None, description="The name in events and reports (default: the host without www.)")
+    hosts: list[Host] | None = Field(None, description="Further hosts that count as this site")
+    feeds: list[Source] | None = Field(None, description="Feeds; left out: discovered; []: none")
+    sitemaps: list[Source] | None = Field(None, description="Sitemaps and indexes; left out: discovered; []: none")
+    news_sitemaps: list[Source] | None = Field(
+        None, description="News sitemaps; left out: told apart by content; []: none"
+    )
+    include: list[Glob] | None = Field(None, description="Only pages that match one of these (default: all)")
+    exclude: list[Glob] | None = Field(None, description="No page that matches one of these")
+    expect: list[ExpectModel] | None = Field(None, description="Coverage promises; a broken one is a url.missing event")
+    crawl: CrawlModel | None = Field(None, description="A bounded link crawl, by `monitor crawl` and on schedule")
+    changes: ChangesModel | None = Field(None, description="How changes are confirmed")
+
+
+class FilterModel(Model):
+    """Which events an alert takes."""
+
+    events: list[EventPattern] | None = Field(None, description='Types of events, with * as a wildcard (default ["*"])')
+    sites: list[Text] | None = Field(None, description='Names of sites, with * as a wildcard (default ["*"])')
+    match: Regex | None = Field(None, description="A regular expression that the event's URL or title must hold")
+
+
+class StdoutModel(FilterModel):
+    """Events on standard output."""
+
+    format: Literal["jsonl", "text"] | None = Field(
+        None, description="jsonl or text (default: text on a terminal, jsonl elsewhere)"
+    )
+
+
+class WebhookModel(FilterModel):
+    """Events as signed POST requests (Standard Webhooks)."""
+
+    url: Url = Field(description="Where events are posted")
+    secret: Annotated[list[Secret], BeforeValidator(listed)] | None = Field(
+        None, description="The signing secret, whsec_ and base64; a list while one replaces another"
+    )
+
+
+class NotifyModel(FilterModel):
+    """Events as messages to a chat, a phone or a mailbox, by Apprise."""
+
+    url: NotifyUrl = Field(description="An Apprise URL")
+
+
+class AlertModel(Model):
+    """Where events go: exactly one of the keys."""
+
+    stdout: StdoutModel | None = Field(None, description="Standard output")
+    webhook: WebhookModel | None = Field(None, description="A webhook")
+    notify: NotifyModel | None = Field(None, description="Any service that Apprise knows")
+
+    @model_validator(mode="after")
+    def _one(self) -> AlertModel:
+        given = [name for name in ("stdout", "webhook", "notify") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none"
+            raise ValueError(f"must have one of stdout, webhook and notify, but has {found}")
+        return self
+
+
+def _as_alert(value: Any) -> Any:
+    if value == "stdout":
+        return {"stdout": {}}
+    return (
+        {key: {} if key == "stdout" and item is None else item for key, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
+
+
+Alert = Annotated[AlertModel, BeforeValidator(_as_alert)]
+
+
+class FileModel(Model):
+    """A monitor configuration, `sites.yaml`."""
+
+    database: Database | None = Field(
+        None, description="sqlite:///FILE, relative to this file, or postgresql://… (default sqlite:///monitor.db)"
+    )
+    defaults: SettingsModel | None = Field(None, description="Settings of all sites")
+    alerts: list[Alert] | None = Field(None, description="Where events go; left out: standard output; []: nowhere")
+    sites: list[SiteModel] = Field(min_length=1, description="The sites to watch; each needs only a url")

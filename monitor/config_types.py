@@ -1,0 +1,250 @@
+"""The types of single values in `sites.yaml`: durations, URLs, host names, patterns, secrets.
+
+Checks raise ValueError with a sentence for the reader, in which ``{value}`` stands for the value as the file has it
+(quoted) and ``{raw}`` for the same without quotes: the value itself may come from the environment and is never shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fnmatch
+import re
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import ada_url
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+
+from monitor.config_load import Expanded, nearest
+
+EVENT_TYPES = (
+    "url.new",
+    "url.changed",
+    "url.missing",
+    "url.returned",
+    "source.baseline",
+    "source.gap",
+    "source.failing",
+    "source.recovered",
+    "source.moved",
+    "source.gone",
+    "source.surge",
+    "source.untrusted",
+    "source.trusted",
+)
+"""Every type of event, in the order of the contract."""
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([smhd])", re.ASCII)
+_LONGEST = 3650 * 86400.0
+_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
+
+
+class KeyValueError(ValueError):
+    """A ValueError about one key of a mapping that only the mapping as a whole shows to be wrong."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as ``90s``, ``15m``, ``6h``, ``2d``, ``1.5h``.
+
+    Raises ValueError with a sentence that says what is wrong.
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        if text.startswith("-") and _DURATION.fullmatch(text[1:]):
+            raise ValueError("{value} is negative; a duration is 0s or more")
+        raise ValueError("{value} is no duration; write a number and a unit: 90s, 15m, 6h or 2d")
+    seconds = float(match[1]) * _UNITS[match[2]]
+    if seconds > _LONGEST:
+        raise ValueError("{value} is more than ten years")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest text that `parse_duration` reads back as `seconds`, to the millisecond: ``90s``, ``15m``, ``0s``."""
+    for unit in ("d", "h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{seconds / _UNITS[unit]:.0f}{unit}"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def _duration(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"must be a duration such as 15m, not {what(value)}")
+    if isinstance(value, str):
+        return parse_duration(value)
+    raise ValueError("{value} needs a unit: {raw}s, {raw}m, {raw}h or {raw}d")
+
+
+def _positive_duration(value: Any) -> float:
+    seconds = _duration(value)
+    if seconds <= 0:
+        raise ValueError("must be more than 0s")
+    return seconds
+
+
+def what(value: Any) -> str:
+    """The type of a value in the words of someone who writes YAML."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    names: dict[type, str] = {str: "text", int: "a number", float: "a number", list: "a list", dict: "a mapping"}
+    return next((name for kind, name in names.items() if isinstance(value, kind)), "that")
+
+
+def _from_environment(value: Any) -> Any:
+    """A number or a truth value given as `${NAME}` arrives as text."""
+    if not isinstance(value, Expanded):
+        return value
+    if value.isascii() and value.isdecimal() and len(value) < 19:
+        return int(value)
+    return {"true": True, "false": False}.get(value, value)
+
+
+def _text(check: Callable[[str], str]) -> Callable[[Any], str]:
+    def validate(value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError(f"must be text, not {what(value)}")
+        if not value.strip():
+            raise ValueError("is empty")
+        return check(str(value).strip())
+
+    return validate
+
+
+def web_url(text: str) -> str:
+    """`text`, when it is an absolute http or https URL with a host; else raises ValueError."""
+    if not _SCHEME.match(text) and "." in text.partition("/")[0]:
+        raise ValueError("{value} has no scheme; did you mean 'https://{raw}'?")
+    try:
+        url = ada_url.URL(text)
+    except ValueError:
+        raise ValueError("{value} is no URL") from None
+    if url.protocol not in ("http:", "https:"):
+        raise ValueError("{value} is no http or https URL")
+    if any(c.isspace() or not c.isprintable() for c in text) or not re.match(r"https?://[^/?#]", text, re.I):
+        raise ValueError("{value} is no URL")
+    return text
+
+
+def host_of(url: str) -> str:
+    """The host of a URL that `web_url` accepted: lower case, IDN as ASCII, no port."""
+    return str(ada_url.URL(url).hostname)
+
+
+def _host(text: str) -> str:
+    bare = text.lower()
+    if "://" in bare:
+        raise ValueError("{value} is a URL; give the host name alone")
+    try:
+        host = host_of(f"https://{bare}/") if bare.isascii() or "/" not in bare else ""
+    except ValueError:
+        host = ""
+    if _HOST.fullmatch(host) is None or (bare.isascii() and host != bare):
+        raise ValueError("{value} is no host name such as amp.example.com")
+    return host
+
+
+def _name(text: str) -> str:
+    if _NAME.fullmatch(text) is None:
+        raise ValueError("{value} is no name; use up to 100 letters, digits, '.', '_' and '-', a letter or digit first")
+    return text
+
+
+def _glob(text: str) -> str:
+    if not text.startswith(("/", "*", "http://", "https://")):
+        raise ValueError("{value} is no page pattern; did you mean '/{raw}'?")
+    return text
+
+
+def _section(text: str) -> str:
+    if not text.startswith(("/", "http://", "https://")):
+        raise ValueError("{value} is no section; did you mean '/{raw}'?")
+    return text
+
+
+def _database(text: str) -> str:
+    scheme, found, rest = text.partition("://")
+    if not found or scheme.partition("+")[0] not in ("sqlite", "postgresql"):
+        raise ValueError("is no database URL; write sqlite:///monitor.db or postgresql://user@host/name")
+    if scheme.startswith("sqlite") and rest and not rest.startswith("/"):
+        raise ValueError("a SQLite URL has three slashes before a path: sqlite:///monitor.db")
+    return text
+
+
+def _event_pattern(text: str) -> str:
+    if not any(fnmatch.fnmatchcase(known, text) for known in EVENT_TYPES):
+        near = nearest(text, (*EVENT_TYPES, "url.*", "source.*"))
+        hint = f"did you mean {near!r}?" if near else "types are " + ", ".join(EVENT_TYPES)
+        raise ValueError("{value} matches no type of event; " + hint)
+    return text
+
+
+def _regex(text: str) -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{{value}} is no regular expression: {str(error).partition(' at position')[0]}") from None
+    return text
+
+
+def _notify_url(text: str) -> str:
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s]", text):
+        raise ValueError("is no Apprise URL such as slack://tokenA/tokenB/tokenC")
+    return text
+
+
+def _secret(text: str) -> str:
+    if not text.startswith("whsec_"):
+        raise ValueError("a webhook secret starts with 'whsec_', followed by base64")
+    try:
+        if len(base64.b64decode(text.removeprefix("whsec_"), validate=True)) == 0:
+            raise ValueError("a webhook secret needs base64 after 'whsec_'")
+    except binascii.Error:
+        raise ValueError("what follows 'whsec_' is not base64") from None
+    return text
+
+
+def listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _string(**more: Any) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", **more})
+
+
+_DURATION_SCHEMA = {
+    "type": "string",
+    "pattern": r"^[0-9]+(\.[0-9]+)?[smhd]$|\$\{",
+    "examples": ["90s", "15m", "6h", "2d"],
+}
+AnyDuration = Annotated[float, PlainValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+Duration = Annotated[float, PlainValidator(_positive_duration), WithJsonSchema(_DURATION_SCHEMA)]
+Count = Annotated[int, BeforeValidator(_from_environment), Field(ge=1)]
+Whole = Annotated[int, BeforeValidator(_from_environment), Field(ge=0)]
+Flag = Annotated[bool, BeforeValidator(_from_environment)]
+Text = Annotated[str, PlainValidator(_text(str)), _string(minLength=1)]
+Url = Annotated[
+    str, PlainValidator(_text(web_url)), _string(pattern=r"^https?://|\$\{", examples=["https://www.example.com/"])
+]
+Host = Annotated[str, PlainValidator(_text(_host)), _string(examples=["amp.example.com"])]
+Name = Annotated[str, PlainValidator(_text(_name)), _string(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$|\$\{")]
+Glob = Annotated[str, PlainValidator(_text(_glob)), _string(examples=["/news/**"])]
+Section = Annotated[str, PlainValidator(_text(_section)), _string(examples=["/news/"])]
+Database = Annotated[str, PlainValidator(_text(_database)), _string(pattern=r"^(sqlite|postgresql)[+a-z0-9]*://|\$\{")]
+EventPattern = Annotated[str, PlainValidator(_text(_event_pattern)), _string(examples=["*", "url.*", *EVENT_TYPES])]
+Regex = Annotated[str, PlainValidator(_text(_regex)), _string(format="regex")]
+NotifyUrl = Annotated[str, PlainValidator(_text(_notify_url)), _string(examples=["slack://tokenA/tokenB/tokenC"])]
+Secret = Annotated[str, PlainValidator(_text(_secret)), _string(pattern=r"^whsec_|\$\{")]
+Kind = Literal["feed", "sitemap", "news_sitemap", "crawl"]
