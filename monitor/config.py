@@ -6,18 +6,28 @@ ConfigError. A loaded Config is immutable and compares by value: a reload that c
 
 from __future__ import annotations
 
-import fnmatch
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
-from typing import Literal
-
-from pydantic import SecretStr
 
 from monitor.config_load import MAX_BYTES, ConfigError, ConfigProblem
-from monitor.model import SourceKind
+from monitor.config_resolve import default_name, free_name, resolve, resolve_database
+from monitor.config_schema import json_schema
+from monitor.config_types import format_duration, parse_duration, web_url
+from monitor.config_values import (
+    Alert,
+    Changes,
+    Concurrency,
+    Config,
+    Crawl,
+    Expect,
+    NotifyAlert,
+    Poll,
+    Settings,
+    Site,
+    SitemapSettings,
+    StdoutAlert,
+    WebhookAlert,
+)
 
 __all__ = [
     "Alert",
@@ -35,233 +45,14 @@ __all__ = [
     "SitemapSettings",
     "StdoutAlert",
     "WebhookAlert",
+    "format_duration",
+    "json_schema",
     "load",
     "loads",
     "minimal",
+    "parse_duration",
     "resolve_database",
 ]
-
-DEFAULT_DATABASE = "sqlite:///monitor.db"
-
-
-def _default_user_agent() -> str:
-    try:
-        version = metadata.version("monitor")
-    except metadata.PackageNotFoundError:
-        version = "0"
-    return f"monitor/{version} (feed and sitemap monitor)"
-
-
-@dataclass(frozen=True, slots=True)
-class Concurrency:
-    """Most requests at the same time over all (`total`) and to one host, and the seconds between two to one host."""
-
-    total: int = 100
-    per_host: int = 2
-    host_delay: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Poll:
-    """Bounds and aim of polling; intervals in seconds. Exactly one of `target_delay`, `requests_per_day` is set."""
-
-    min: float = 60.0
-    max: float = 86400.0
-    target_delay: float | None = 600.0
-    requests_per_day: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SitemapSettings:
-    """How sitemap trees are read; `every` and `news_every` in seconds."""
-
-    every: float = 21600.0
-    news_every: float = 600.0
-    max_files: int = 50_000
-    max_depth: int = 5
-    confirm_missing: int = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What `defaults`, a site and a source may each set; a value here is already the one that counts."""
-
-    user_agent: str = field(default_factory=_default_user_agent, repr=False)
-    allow_private_networks: bool = False
-    proxy: str | None = field(default=None, repr=False)
-    concurrency: Concurrency = Concurrency()
-    poll: Poll = Poll()
-    sitemap: SitemapSettings = SitemapSettings()
-    baseline: Literal["quiet", "alert"] = "quiet"
-
-
-@dataclass(frozen=True, slots=True)
-class Expect:
-    """A coverage promise: a page that matches `pages` is listed by a source of `kind` within `within` seconds."""
-
-    pages: str
-    kind: SourceKind
-    within: float
-
-
-@dataclass(frozen=True, slots=True)
-class Crawl:
-    """A bounded link crawl: it starts at `sections` and stays below them; `every` in seconds."""
-
-    sections: tuple[str, ...]
-    max_pages: int = 500
-    every: float = 86400.0
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """Whether pages are fetched to confirm a change, and how many at most to test a sitemap's lastmod."""
-
-    verify: Literal["auto", "always", "never"] = "auto"
-    sample: int = 20
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Site:
-    """One publisher. `None` for a list of sources means: discover them; an empty tuple means: none.
-
-    `hosts` are the further hosts that the configuration names, lower case; `owns_host` knows the site's own, too.
-    """
-
-    name: str
-    url: str
-    settings: Settings
-    hosts: tuple[str, ...] = ()
-    feeds: tuple[str, ...] | None = None
-    sitemaps: tuple[str, ...] | None = None
-    news_sitemaps: tuple[str, ...] | None = None
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    expect: tuple[Expect, ...] = ()
-    crawl: Crawl | None = None
-    changes: Changes = Changes()
-    overrides: tuple[tuple[str, Settings], ...] = ()
-
-    def __repr__(self) -> str:
-        # URLs may hold keys that came from the environment.
-        return f"Site(name={self.name!r})"
-
-    @property
-    def user_agent(self) -> str:
-        return self.settings.user_agent
-
-    @property
-    def allow_private_networks(self) -> bool:
-        return self.settings.allow_private_networks
-
-    @property
-    def proxy(self) -> str | None:
-        return self.settings.proxy
-
-    @property
-    def concurrency(self) -> Concurrency:
-        return self.settings.concurrency
-
-    @property
-    def poll(self) -> Poll:
-        return self.settings.poll
-
-    @property
-    def sitemap(self) -> SitemapSettings:
-        return self.settings.sitemap
-
-    @property
-    def baseline(self) -> Literal["quiet", "alert"]:
-        return self.settings.baseline
-
-    def source_settings(self, url: str) -> Settings:
-        """The settings of the source at `url`, as written in the configuration: its own, else the site's."""
-        return next((settings for source, settings in self.overrides if source == url), self.settings)
-
-    def match_page(self, url: str) -> bool:
-        """Whether the page at `url` is watched: by `include` (all, where there is none) and not by `exclude`."""
-        from monitor.core.url import matches  # noqa: PLC0415
-
-        if self.include and not any(matches(pattern, url) for pattern in self.include):
-            return False
-        return not any(matches(pattern, url) for pattern in self.exclude)
-
-    def owns_host(self, host: str) -> bool:
-        """Whether `host` (lower case) is the site's: the home page's, with or without ``www.``, or one of `hosts`."""
-        from monitor.config_types import host_of  # noqa: PLC0415
-
-        home = host_of(self.url)
-        return host.removeprefix("www.") == home.removeprefix("www.") or host in self.hosts
-
-
-@dataclass(frozen=True, slots=True)
-class StdoutAlert:
-    """Events on standard output; `format` None means text on a terminal and JSON Lines elsewhere."""
-
-    name: str = "stdout"
-    format: Literal["jsonl", "text"] | None = None
-    events: tuple[str, ...] = ("*",)
-    sites: tuple[str, ...] = ("*",)
-    match: str | None = field(default=None, repr=False)
-
-    def takes(self, event_type: str, site: str) -> bool:
-        """Whether events of this type and site are for this alert; `match` is the caller's to apply."""
-        return _takes(self, event_type, site)
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookAlert:
-    """Events as signed POST requests. `secrets` sign each request, the first first; empty: unsigned."""
-
-    name: str
-    url: str = field(repr=False)
-    secrets: tuple[SecretStr, ...] = ()
-    events: tuple[str, ...] = ("*",)
-    sites: tuple[str, ...] = ("*",)
-    match: str | None = field(default=None, repr=False)
-
-    def takes(self, event_type: str, site: str) -> bool:
-        """Whether events of this type and site are for this alert; `match` is the caller's to apply."""
-        return _takes(self, event_type, site)
-
-
-@dataclass(frozen=True, slots=True)
-class NotifyAlert:
-    """Events as messages by Apprise. The URL is a secret: it holds the service's token."""
-
-    name: str
-    url: SecretStr
-    events: tuple[str, ...] = ("*",)
-    sites: tuple[str, ...] = ("*",)
-    match: str | None = field(default=None, repr=False)
-
-    def takes(self, event_type: str, site: str) -> bool:
-        """Whether events of this type and site are for this alert; `match` is the caller's to apply."""
-        return _takes(self, event_type, site)
-
-
-Alert = StdoutAlert | WebhookAlert | NotifyAlert
-
-
-def _takes(alert: Alert, event_type: str, site: str) -> bool:
-    return any(fnmatch.fnmatchcase(event_type, pattern) for pattern in alert.events) and any(
-        fnmatch.fnmatchcase(site, pattern) for pattern in alert.sites
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """A whole configuration. `path` is None when it came from no file; `database` is an SQLAlchemy URL."""
-
-    path: Path | None
-    database: str = field(repr=False)
-    defaults: Settings
-    alerts: tuple[Alert, ...]
-    sites: tuple[Site, ...]
-
-    def site(self, name: str) -> Site | None:
-        """The site of this name, or None."""
-        return next((site for site in self.sites if site.name == name), None)
 
 
 def load(path: Path, env: Mapping[str, str]) -> Config:
@@ -301,20 +92,7 @@ def loads(text: str, *, name: str, env: Mapping[str, str], path: Path | None = N
 
     Raises ConfigError, which lists everything that is wrong with it.
     """
-    from monitor.config_resolve import resolve  # noqa: PLC0415 - it builds the classes of this module
-
     return resolve(text, name, env, path)
-
-
-def resolve_database(url: str, folder: Path) -> str:
-    """`url` with the path of a SQLite file made absolute against `folder`; any other URL as it is.
-
-    ``sqlite://`` and ``sqlite:///:memory:`` are databases in memory and stay so.
-    """
-    match = re.fullmatch(r"(sqlite(?:\+\w+)?:///)([^/?][^?]*)(\?.*)?", url, re.DOTALL)
-    if match is None or match[2].startswith((":memory:", "file:")):
-        return url
-    return f"{match[1]}{(folder / match[2]).absolute()}{match[3] or ''}"
 
 
 def minimal(
@@ -324,9 +102,6 @@ def minimal(
 
     The database is in memory unless given. Raises ConfigError for what is no http or https URL.
     """
-    from monitor.config_resolve import default_name, free_name  # noqa: PLC0415 - it builds the classes of this module
-    from monitor.config_types import web_url  # noqa: PLC0415
-
     settings = settings or Settings()
     sites: list[Site] = []
     problems: list[ConfigProblem] = []

@@ -13,22 +13,24 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, SecretStr, TypeAdapter, ValidationError
 
 from monitor import config_schema as schema
-from monitor.config import (
-    DEFAULT_DATABASE,
+from monitor.config_load import ConfigError, Place, Tree, nearest, printable, read_tree
+from monitor.config_types import DETAIL, Database, KeyValueError, format_duration, what
+from monitor.config_values import (
     Alert,
     Changes,
     Config,
     Crawl,
     Expect,
     NotifyAlert,
+    Poll,
     Settings,
     Site,
     StdoutAlert,
     WebhookAlert,
-    resolve_database,
 )
-from monitor.config_load import ConfigError, Place, Tree, nearest, printable, read_tree
-from monitor.config_types import Database, KeyValueError, format_duration, host_of, what
+from monitor.core.url import host_of
+
+DEFAULT_DATABASE = "sqlite:///monitor.db"
 
 Value = TypeVar("Value")
 
@@ -59,6 +61,17 @@ def resolve(text: str, name: str, env: Mapping[str, str], path: Path | None) -> 
     folder = path.parent if path else Path()
     url = resolve_database(database or DEFAULT_DATABASE, folder)
     return Config(path, url, defaults, alerts, tuple(site for site in sites if site))
+
+
+def resolve_database(url: str, folder: Path) -> str:
+    """`url` with the path of a SQLite file made absolute against `folder`; any other URL as it is.
+
+    ``sqlite://`` and ``sqlite:///:memory:`` are databases in memory and stay so.
+    """
+    match = re.fullmatch(r"(sqlite(?:\+\w+)?:///)([^/?][^?]*)(\?.*)?", url, re.DOTALL)
+    if match is None or match[2].startswith((":memory:", "file:")):
+        return url
+    return f"{match[1]}{(folder / match[2]).absolute()}{match[3] or ''}"
 
 
 def _items(tree: Tree, data: Mapping[str, Any], key: str) -> list[Any]:
@@ -96,16 +109,23 @@ def _report(tree: Tree, place: Place, item: Mapping[str, Any]) -> None:
     if kind == "value_error":
         error = context["error"]
         if isinstance(error, KeyValueError):
+            other = tree.shown.get((*where, error.other), "") if error.other else ""
             where = (*where, error.key)
-        message = str(error)
+            message = str(error).replace("{other}", repr(printable(other)))
+        else:
+            message = str(error)
     elif kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
         near = nearest(given, choices) if isinstance(given, str) else None
         message = "{value} is not one of " + ", ".join(choices) + (f"; did you mean {near!r}?" if near else "")
     elif kind in ("greater_than_equal", "too_short"):
         message = f"must be {context['ge']} or more" if "ge" in context else "must not be empty"
+    elif kind == "model_type" and len(where) > 1 and where[-2] in ("feeds", "sitemaps", "news_sitemaps"):
+        message = f"must be a URL or a mapping with a url, not {what(given)}"
     else:
         message = f"must be {_WANTED.get(kind, 'something else')}, not {what(given)}"
+        if kind == "list_type" and isinstance(given, str):
+            message += "; did you mean ['{raw}']?"
     tree.report(where, _quoted(tree, where, message))
     return None
 
@@ -126,7 +146,11 @@ def _quoted(tree: Tree, where: Place, message: str) -> str:
     shown = tree.shown.get(where)
     if secret or shown is None:
         message = re.sub(r"; did you mean '[^']*\{raw\}[^']*'\?", "", message)
+        message = message.partition(DETAIL)[0]
         return message.replace("{value}", "the value").replace("{raw}", "")
+    if "${" in shown:  # what is wrong inside the value would show of it
+        message = message.partition(DETAIL)[0]
+    message = message.replace(DETAIL, ": ")
     return message.replace("{value}", repr(printable(shown))).replace("{raw}", printable(shown))
 
 
@@ -147,18 +171,27 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(argument)
 
 
+_HOMES: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("'defaults' or a site", schema.SettingsModel),
+    ("a site", schema.SiteModel),
+    ("'poll'", schema.PollModel),
+    ("'sitemap'", schema.SitemapModel),
+    ("'concurrency'", schema.ConcurrencyModel),
+    ("'crawl'", schema.CrawlModel),
+    ("'changes'", schema.ChangesModel),
+    ("an alert", schema.WebhookModel),
+    ("the top of the file", schema.FileModel),
+)
+
+
 def _unknown(key: str, model: type[BaseModel]) -> str:
     keys = [info.alias or name for name, info in model.model_fields.items()]
     near = nearest(key, keys)
     if near:
         return f"unknown key; did you mean {near!r}?"
-    homes = [
-        (where, other)
-        for where, other in (("defaults", schema.SettingsModel), ("a site", schema.SiteModel))
-        if key in other.model_fields and other is not model
-    ]
-    if homes:
-        return f"unknown key here; it belongs to {homes[0][0]}"
+    home = next((home for home, other in _HOMES if key in other.model_fields and other is not model), None)
+    if home:
+        return f"unknown key here; it belongs to {home}"
     return "unknown key; known here: " + ", ".join(keys)
 
 
@@ -184,9 +217,12 @@ def _settings(tree: Tree, base: Settings, model: schema.SettingsModel | None, pl
         poll = _merged(poll, model.poll)
         if poll.min > poll.max:
             key, other = ("min", "max") if model.poll.min is not None else ("max", "min")
-            ours, theirs = format_duration(getattr(poll, key)), format_duration(getattr(poll, other))
+            inherited = getattr(base.poll, other)
+            default = inherited == getattr(Poll(), other)
+            origin = f"which is {format_duration(inherited)} by default" if default else "which a level above sets"
+            where = (*place, "poll", key)
             relation = "more" if key == "min" else "less"
-            tree.report((*place, "poll", key), f"{ours} is {relation} than {other}, {theirs}, which is set above it")
+            tree.report(where, _quoted(tree, where, f"{{value}} is {relation} than {other}, {origin}"))
             poll = base.poll
     return Settings(
         user_agent=model.user_agent or base.user_agent,
@@ -216,7 +252,9 @@ def _sites(tree: Tree, items: list[Any], defaults: Settings) -> list[Site | None
         if first != number:
             hint = "" if model and model.name else "; give one of them a name"
             line = tree.line(("sites", first))
-            tree.report((*place, "name"), f"{site.name!r} is the name of sites[{first}], too (line {line}){hint}")
+            name = "{value}" if model and model.name else repr(site.name)
+            message = f"{name} is the name of sites[{first}], too (line {line}){hint}"
+            tree.report((*place, "name"), _quoted(tree, (*place, "name"), message))
     return sites
 
 

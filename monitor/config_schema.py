@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from monitor.config_types import (
+    URL_SCHEMA,
     AnyDuration,
     Count,
     Database,
@@ -28,7 +29,6 @@ from monitor.config_types import (
     Text,
     Url,
     Whole,
-    format_duration,
     listed,
 )
 
@@ -64,7 +64,7 @@ class PollModel(Model):
         if self.target_delay is not None and self.requests_per_day is not None:
             raise KeyValueError("requests_per_day", "excludes target_delay; give one of the two")
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise KeyValueError("min", f"{format_duration(self.min)} is more than max, {format_duration(self.max)}")
+            raise KeyValueError("min", "{value} is more than max, {other}", "max")
         return self
 
 
@@ -221,3 +221,45 @@ class FileModel(Model):
     defaults: SettingsModel | None = Field(None, description="Settings of all sites")
     alerts: list[Alert] | None = Field(None, description="Where events go; left out: standard output; []: nowhere")
     sites: list[SiteModel] = Field(min_length=1, description="The sites to watch; each needs only a url")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of `sites.yaml`, for editors and other programs.
+
+    Wherever a number, a choice or a truth value may stand, a text with ``${NAME}`` may, too. What relates keys to each
+    other (`min` not above `max`, names that are unique) only `load` checks.
+    """
+    made = FileModel.model_json_schema()
+    parts = made["$defs"]
+    parts["SourceModel"] = {"anyOf": [URL_SCHEMA, parts["SourceModel"]]}
+    parts["AlertModel"] = {
+        "anyOf": [{"const": "stdout"}, parts["AlertModel"] | {"minProperties": 1, "maxProperties": 1}]
+    }
+    secret = parts["WebhookModel"]["properties"]["secret"]
+    secret["anyOf"] = [secret["anyOf"][0]["items"], *secret["anyOf"]]
+    tidy: dict[str, Any] = _tidy(made)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "sites.yaml", **tidy}
+
+
+def _tidy(node: Any) -> Any:
+    """`node` without pydantic's titles and null defaults, with `${NAME}` allowed for what is not text."""
+    if isinstance(node, list):
+        return [_tidy(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    result = {}
+    for key, value in node.items():
+        if key == "title" and isinstance(value, str):
+            continue
+        if key == "default" and value is None:
+            continue
+        if key == "$ref":
+            result[key] = value.replace("Model", "")
+        elif key in ("properties", "$defs"):
+            result[key] = {name.removesuffix("Model"): _tidy(item) for name, item in value.items()}
+        else:
+            result[key] = _tidy(value)
+    if result.get("type") in ("integer", "boolean") or "enum" in result:
+        about = {"description": result.pop("description")} if "description" in result else {}
+        return about | {"anyOf": [result, {"type": "string", "pattern": r"\$\{"}]}
+    return result

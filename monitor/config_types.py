@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal
 import ada_url
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
-from monitor.config_load import Expanded, nearest
+from monitor.config_load import Expanded, nearest, printable
+from monitor.core.url import host_of
 
 EVENT_TYPES = (
     "url.new",
@@ -36,6 +37,9 @@ EVENT_TYPES = (
 )
 """Every type of event, in the order of the contract."""
 
+DETAIL = "\0"
+"""Stands before what a message tells of the inside of a value; left out where the value is not to be shown."""
+
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([smhd])", re.ASCII)
 _LONGEST = 3650 * 86400.0
@@ -45,11 +49,13 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
 
 
 class KeyValueError(ValueError):
-    """A ValueError about one key of a mapping that only the mapping as a whole shows to be wrong."""
+    """An error about one key of a mapping that only the mapping as a whole shows to be wrong."""
 
-    def __init__(self, key: str, message: str) -> None:
+    def __init__(self, key: str, message: str, other: str | None = None) -> None:
+        """`other` is a second key, whose value as written stands for ``{other}``."""
         super().__init__(message)
         self.key = key
+        self.other = other
 
 
 def parse_duration(text: str) -> float:
@@ -136,19 +142,11 @@ def web_url(text: str) -> str:
     return text
 
 
-def host_of(url: str) -> str:
-    """The host of a URL that `web_url` accepted: lower case, IDN as ASCII, no port."""
-    return str(ada_url.URL(url).hostname)
-
-
 def _host(text: str) -> str:
     bare = text.lower()
     if "://" in bare:
         raise ValueError("{value} is a URL; give the host name alone")
-    try:
-        host = host_of(f"https://{bare}/") if bare.isascii() or "/" not in bare else ""
-    except ValueError:
-        host = ""
+    host = host_of(f"https://{bare}/")
     if _HOST.fullmatch(host) is None or (bare.isascii() and host != bare):
         raise ValueError("{value} is no host name such as amp.example.com")
     return host
@@ -162,7 +160,8 @@ def _name(text: str) -> str:
 
 def _glob(text: str) -> str:
     if not text.startswith(("/", "*", "http://", "https://")):
-        raise ValueError("{value} is no page pattern; did you mean '/{raw}'?")
+        start = "https://" if "." in text.partition("/")[0] and "/" in text else "/"
+        raise ValueError(f"{{value}} is no page pattern; did you mean '{start}{{raw}}'?")
     return text
 
 
@@ -195,7 +194,8 @@ def _regex(text: str) -> str:
             warnings.simplefilter("ignore")
             re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{{value}} is no regular expression: {str(error).partition(' at position')[0]}") from None
+        detail = printable(str(error).partition(" at position")[0])
+        raise ValueError("{value} is no regular expression" + DETAIL + detail) from None
     return text
 
 
@@ -229,15 +229,14 @@ _DURATION_SCHEMA = {
     "pattern": r"^[0-9]+(\.[0-9]+)?[smhd]$|\$\{",
     "examples": ["90s", "15m", "6h", "2d"],
 }
+URL_SCHEMA = {"type": "string", "pattern": r"^https?://|\$\{", "examples": ["https://www.example.com/"]}
 AnyDuration = Annotated[float, PlainValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
 Duration = Annotated[float, PlainValidator(_positive_duration), WithJsonSchema(_DURATION_SCHEMA)]
-Count = Annotated[int, BeforeValidator(_from_environment), Field(ge=1)]
-Whole = Annotated[int, BeforeValidator(_from_environment), Field(ge=0)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(_from_environment)]
+Whole = Annotated[int, Field(ge=0), BeforeValidator(_from_environment)]
 Flag = Annotated[bool, BeforeValidator(_from_environment)]
 Text = Annotated[str, PlainValidator(_text(str)), _string(minLength=1)]
-Url = Annotated[
-    str, PlainValidator(_text(web_url)), _string(pattern=r"^https?://|\$\{", examples=["https://www.example.com/"])
-]
+Url = Annotated[str, PlainValidator(_text(web_url)), WithJsonSchema(URL_SCHEMA)]
 Host = Annotated[str, PlainValidator(_text(_host)), _string(examples=["amp.example.com"])]
 Name = Annotated[str, PlainValidator(_text(_name)), _string(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$|\$\{")]
 Glob = Annotated[str, PlainValidator(_text(_glob)), _string(examples=["/news/**"])]
