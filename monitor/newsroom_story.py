@@ -166,7 +166,8 @@ def perform(room: Newsroom, action: Action) -> str:
     """Do `action` in `room` and say in one line what was done, as a narrator would.
 
     One article in six stays out of the news sitemap, one in six out of the feeds, one in six carries trackers in
-    its feed link. One edit in three changes the text and not the headline. Edits and withdrawals choose among the newer half of what the feed shows, so that they are seen.
+    its feed link. One edit in three changes the text and not the headline. Edits and withdrawals choose among the
+    newest articles, as many as half of what the feed shows, so that they are seen.
     A withdrawn article answers 404 or 410. An action for which there is no article does nothing and says so.
     """
     match action.kind:
