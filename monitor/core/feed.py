@@ -1,0 +1,212 @@
+"""Feeds: RSS 0.90 to 2.0, RDF, Atom 0.3 and 1.0, CDF (read by feedparser) and JSON Feed, from bytes to values.
+
+Sources: RSS 2.0 (rssboard.org), RSS 1.0 (purl.org/rss/1.0), RFC 4287 (Atom), jsonfeed.org 1.1; what feedparser does
+is described in its own documentation and, where that is silent, in the source of release 6.0.14.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from xml.parsers import expat
+
+import feedparser
+from feedparser.api import PREFERRED_XML_PARSERS
+
+from monitor.core.feed_bytes import Document, mend_references, read_document
+from monitor.core.feed_channel import read_channel
+from monitor.core.feed_entry import Candidate, absolute, identify, instant, read_entry
+from monitor.core.feed_scan import Item, Scan, closed, count_tags, scan, without
+from monitor.core.jsonfeed import looks_like_json, parse_json_feed
+from monitor.model import Feed, Problem
+
+# A driver of Python 2 that every parse searches the disk for in vain; and the scan relies on expat being the parser.
+PREFERRED_XML_PARSERS.clear()
+
+MAX_ENTRIES = 50_000
+"""Entries of one document that are read; further ones are counted as lost."""
+
+MAX_BYTES = 100_000_000
+"""Size of a compressed body once it is unpacked."""
+
+_XML_TYPES = re.compile(r"(?:application|text)/(?:[\w.+-]*\+)?xml\Z|application/(?:octet-stream|rss|atom)\Z", re.I)
+_HEADERS = {"content-type": "application/xml; charset=utf-8"}
+# A run of letters that no text has; feedparser's search for e-mail addresses takes time by its square.
+_ENDLESS = re.compile(rb"[\w.+-]{4000,}", re.A)
+
+
+def parse_feed(data: bytes, url: str, content_type: str | None = None, known: frozenset[str] = frozenset()) -> Feed:
+    """Read a feed of any format from `data`, which was fetched from `url` (the base of relative links).
+
+    `known` are ids of entries that need not be read again: they are left out of `entries` but count in `size`, `ids`
+    and `dates`. The result is that of a full read with them filtered out; it only costs less. `content_type` is the
+    header as received; its charset is used where the bytes do not tell their encoding.
+
+    Bad bytes never raise: what could be read is returned, `problems` lists the rest, and `complete` is False where
+    entries may have been lost (a body that was cut or damaged, more than `MAX_ENTRIES`). Raises NotAFeed where there
+    is no feed at all: HTML, other JSON or XML, a sitemap, an empty or binary body.
+    """
+    problems: list[Problem] = []
+    whole = True
+    if data.startswith(b"\x1f\x8b"):
+        from monitor.core.decode import decode  # noqa: PLC0415 - seldom: the fetcher unpacks
+
+        decoded = decode(data, MAX_BYTES)
+        data, whole = decoded.data, decoded.complete
+        problems.extend(decoded.problems)
+    if looks_like_json(data):
+        feed = parse_json_feed(data, url, known, MAX_ENTRIES)
+        return replace(feed, problems=(*problems, *feed.problems), complete=feed.complete and whole)
+    document = read_document(data, url, content_type)
+    problems.extend(document.problems)
+    media_type = (content_type or "").split(";")[0].strip()
+    if media_type and not _XML_TYPES.match(media_type):
+        problems.append(Problem("http.content-type", "header", f"{media_type[:60]} is not a media type of XML."))
+    source = _source(document, problems)
+    read = (_read_unknown(source, url, known) if known else None) or _read_all(source, url)
+    for candidate in read.candidates:
+        if candidate.entry.id not in known:
+            problems.extend(candidate.problems)
+    return Feed(
+        format=document.format,
+        url=url,
+        entries=tuple(candidate.entry for candidate in read.candidates if candidate.entry.id not in known),
+        ids=read.ids,
+        size=len(read.ids),
+        complete=whole and source.complete and not read.lost,
+        problems=tuple(problems + read.problems),
+        dates=read.dates,
+        **read_channel(read.channel, document.text, url),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A document made ready for feedparser. `items` is None where they are not certain: then read the whole."""
+
+    data: bytes
+    items: list[Item] | None
+    complete: bool
+    tags: int | None
+    """Start tags of entries in a document that is not well-formed: feedparser ought to find as many."""
+    dated: bool
+    """The format's one date is that of publication: all but Atom."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    channel: Any
+    candidates: list[Candidate]
+    ids: tuple[str, ...]
+    dates: tuple[datetime, ...]
+    problems: list[Problem]
+    lost: bool = False
+
+
+def _source(document: Document, problems: list[Problem]) -> _Source:
+    """Scan the document, mend what can be mended, and cut off what is not whole."""
+    data = document.text.encode()
+    found = scan(data)
+    if found.error is not None and not (found.cut and not document.whole):
+        problems.append(_malformed(found.error))
+        mended = mend_references(document).encode()
+        if mended != data:
+            data, found = mended, scan(mended)
+    complete = document.whole and not found.too_deep
+    dated = not document.format.startswith("atom")
+    if not complete:
+        rule, why = ("xml.depth", "too deep") if found.too_deep else ("xml.cut", "cut")
+        problems.append(Problem(rule, f"byte {len(data)}", f"The document is {why}: its last entries may be missing."))
+    if (found.too_deep or (found.cut and not complete)) and found.items:
+        data = closed(data, found)
+    elif found.too_deep:
+        data, found = f"<{document.tag}/>".encode(), Scan()
+    elif found.error is not None:
+        tags, in_turn, open_at = count_tags(data)
+        if not complete and open_at >= 0:
+            data, tags = data[:open_at], tags - 1
+        return _Source(data, None, complete and in_turn, tags, dated)
+    if len(found.items) > MAX_ENTRIES:
+        said = f"Of {len(found.items)} entries only the first {MAX_ENTRIES} were read."
+        problems.append(Problem("feed.too-many", "feed", said))
+        data, complete = without(data, found.items[MAX_ENTRIES:]), False
+    return _Source(data, None if found.odd else found.items[:MAX_ENTRIES], complete, None, dated)
+
+
+def _malformed(error: expat.ExpatError) -> Problem:
+    said = expat.errors.messages.get(error.code, "malformed")
+    return Problem("xml.malformed", f"line {error.lineno}", f"The document is not well-formed XML: {said}.")
+
+
+def _parsed(data: bytes) -> Any:
+    """feedparser's result, or the exception that it failed with.
+
+    Without sanitizing and without resolving links in markup: both are thrown away with the markup, and cost most of
+    the time. Without the feed's address: it would be glued to ids that look like relative links.
+    """
+    if max(map(len, data.split()), default=0) > 4000:
+        data = _ENDLESS.sub(lambda run: run[0][:4000], data)
+    try:
+        return feedparser.parse(
+            io.BytesIO(data), response_headers=_HEADERS, sanitize_html=False, resolve_relative_uris=False
+        )
+    except Exception as error:
+        return error
+
+
+def _read_all(source: _Source, url: str) -> _Reading:
+    """Read the whole document."""
+    parsed = _parsed(source.data)
+    problems = []
+    if isinstance(parsed, Exception):
+        said = f"The feed parser failed: {type(parsed).__name__}: {str(parsed)[:100]}."
+        return _Reading({}, [], (), (), [Problem("parser.failed", "feed", said)], True)
+    entries = parsed["entries"]
+    lost = source.tags is not None and len(entries) != source.tags
+    if lost:
+        said = f"{source.tags} entries start in the document, {len(entries)} could be read."
+        problems.append(Problem("feed.damaged", "feed", said))
+    if len(entries) > MAX_ENTRIES:
+        said = f"Of {len(entries)} entries only the first {MAX_ENTRIES} were read."
+        problems.append(Problem("feed.too-many", "feed", said))
+        entries, lost = entries[:MAX_ENTRIES], True
+    candidates = [read_entry(raw, url, number, source.dated) for number, raw in enumerate(entries, 1)]
+    candidates = identify(candidates, problems)
+    return _Reading(
+        parsed["feed"],
+        candidates,
+        tuple(candidate.entry.id for candidate in candidates),
+        tuple(candidate.date for candidate in candidates if candidate.date is not None),
+        problems,
+        lost,
+    )
+
+
+def _read_unknown(source: _Source, url: str, known: frozenset[str]) -> _Reading | None:
+    """Read only what is not `known`; None where that would not be sure to give what a reading of the whole gives."""
+    if source.items is None:
+        return None
+    ids = [(item.guid or absolute(url, item.link) or "") for item in source.items]
+    if not all(ids) or len(set(ids)) < len(ids) or known.isdisjoint(ids):
+        return None
+    parsed = _parsed(without(source.data, [item for item, key in zip(source.items, ids, strict=True) if key in known]))
+    wanted = [(number, key) for number, key in enumerate(ids, 1) if key not in known]
+    if isinstance(parsed, Exception) or parsed["bozo"] or len(parsed["entries"]) != len(wanted):
+        return None
+    fresh: dict[str, Candidate] = {}
+    for (number, key), raw in zip(wanted, parsed["entries"], strict=True):
+        candidate = read_entry(raw, url, number, source.dated)
+        guid = source.items[number - 1].guid
+        if candidate.guid != guid or (not guid and candidate.entry.url != key):
+            return None
+        entry = replace(candidate.entry, id=key, id_kind="guid" if guid else "link")
+        fresh[key] = replace(candidate, entry=entry)
+    dates = (
+        fresh[key].date if key in fresh else instant(item.published) or instant(item.updated)
+        for key, item in zip(ids, source.items, strict=True)
+    )
+    shown = tuple(date for date in dates if date is not None)
+    return _Reading(parsed["feed"], list(fresh.values()), tuple(ids), shown, [])
