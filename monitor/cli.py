@@ -1,0 +1,247 @@
+"""The command line: parse options, call one function, print. What each command does lives elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from monitor.config import Config, ConfigError, load, resolve_database
+from monitor.store.database import StoreError
+
+app = typer.Typer(
+    name="monitor",
+    help="Watch news sites through what they publish on purpose: new, changed, missing and returned pages.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option("--database", help="Database URL; default: the configuration's, else monitor.db beside it."),
+]
+VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say only errors on stderr.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+DEFAULT_CONFIG = Path("sites.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every command that works on a configuration needs."""
+
+    config: Config
+    database: str
+
+
+def main() -> NoReturn:
+    """The entry of the `monitor` command. Exit codes: 0 done, 1 something failed, 2 usage or configuration error."""
+    try:
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0)
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """End with one clear sentence on stderr."""
+    for line in message.splitlines():
+        print(f"monitor: {line}", file=sys.stderr)  # noqa: T201
+    raise typer.Exit(code)
+
+
+def open_config(path: Path, database: str | None) -> Context:
+    """Read the configuration or end with exit code 2."""
+    try:
+        config = load(path, os.environ)
+    except ConfigError as error:
+        fail(str(error), 2)
+    url = resolve_database(database, Path.cwd()) if database else config.database
+    return Context(config, url)
+
+
+def database_url(path: Path, database: str | None) -> str:
+    """The database to read: the one named, else the configuration's."""
+    return resolve_database(database, Path.cwd()) if database else open_config(path, None).database
+
+
+def set_up_logging(*, verbose: bool, quiet: bool) -> None:
+    """Logs go to stderr: warnings, with -v everything, with -q errors."""
+    level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.WARNING
+    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(message)s")
+    for noisy in ("asyncio", "httpx", "alembic", "aiohttp"):
+        logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
+
+
+def guarded(work: Callable[[], Any]) -> Any:
+    """Do `work`; a database that cannot be used ends the command with a sentence and exit code 1."""
+    try:
+        return work()
+    except StoreError as error:
+        fail(str(error))
+
+
+@app.command()
+def run(
+    config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,
+    once: Annotated[bool, typer.Option("--once", help="One pass over what is due, then exit.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --once: ignore the schedule (but not Retry-After).")
+    ] = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Poll what is due, reconcile, alert. The first complete read of a source is a quiet baseline.
+
+    Example: monitor run --once --all
+    """
+    from monitor.commands import daemon  # noqa: PLC0415 - keeps --help fast
+
+    if everything and not once:
+        fail("--all needs --once", 2)
+    set_up_logging(verbose=verbose, quiet=quiet)
+    context = open_config(config, database)
+    code = guarded(lambda: daemon.run(context.config, context.database, once=once, everything=everything, quiet=quiet))
+    raise typer.Exit(code)
+
+
+@app.command()
+def check(
+    config: ConfigOption = DEFAULT_CONFIG,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Validate the configuration and read each source once, changing nothing."""
+    from monitor.commands import look  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    context = open_config(config, None)
+    raise typer.Exit(look.check(context.config, as_json=as_json))
+
+
+@app.command()
+def discover(
+    url: Annotated[str, typer.Argument(help="The home page of a site.")],
+    allow_private_networks: Annotated[
+        bool, typer.Option("--allow-private-networks", help="Let the site be on loopback or a private address.")
+    ] = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Print the feeds and sitemaps of a site, how each was found, and whether it works.
+
+    Example: monitor discover https://www.theguardian.com/
+    """
+    from monitor.commands import look  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    raise typer.Exit(look.discover_site(url, allow_private_networks=allow_private_networks, as_json=as_json))
+
+
+@app.command()
+def status(
+    config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """A table of the sources: state, last poll and its result, rate, interval, next poll, last error."""
+    from monitor.commands import tables  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    url = database_url(config, database)
+    guarded(lambda: tables.status(url, as_json=as_json))
+
+
+@app.command()
+def explain(
+    subject: Annotated[str, typer.Argument(metavar="SOURCE_OR_URL", help="A source's address, or a page's.")],
+    config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Why a source is polled when it is, or everything known of one page."""
+    from monitor.commands import tables  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    url = database_url(config, database)
+    if not guarded(lambda: tables.explain(url, subject, as_json=as_json)):
+        fail(f"nothing is known of {subject}: no source and no page has this address")
+
+
+@app.command()
+def events(
+    config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,
+    since: Annotated[
+        str | None, typer.Option(help="From when on: a time (RFC 3339), or how long ago (90s, 6h, 2d).")
+    ] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--type", help="Types, with * as a wildcard; may be repeated.")
+    ] = None,
+    site: Annotated[str | None, typer.Option(help="One site's events.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events as they come.")] = False,
+    format: Annotated[str, typer.Option(help="jsonl or table.")] = "",
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Print the event log.
+
+    Example: monitor events --since 1d --type 'url.*' --format jsonl
+    """
+    from monitor.commands import tables  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    if format not in ("", "jsonl", "table"):
+        fail(f"--format {format}: use jsonl or table", 2)
+    url = database_url(config, database)
+    try:
+        after = tables.parse_since(since) if since else None
+    except ValueError as error:
+        fail(str(error), 2)
+    form = format or ("table" if sys.stdout.isatty() else "jsonl")
+    guarded(lambda: tables.events(url, since=after, types=kind or [], site=site, follow=follow, form=form))
+
+
+@app.command()
+def schema(
+    what: Annotated[str, typer.Argument(help="sites (the configuration) or events.")] = "",
+) -> None:
+    """Print the JSON Schema of sites.yaml and of the events."""
+    from monitor.commands import look  # noqa: PLC0415
+
+    if what not in ("", "sites", "events"):
+        fail(f"there is no schema of {what!r}; use sites or events", 2)
+    look.print_schema(what)
+
+
+@app.command()
+def demo(
+    seconds: Annotated[float | None, typer.Option(help="End after so many seconds.")] = None,
+    seed: Annotated[int, typer.Option(help="Another seed, another newsroom.")] = 1,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Watch a simulated newsroom: the whole product with no network and no configuration.
+
+    Example: monitor demo --seconds 30
+    """
+    from monitor.commands import demo as command  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    raise typer.Exit(command.demo(seconds=seconds, seed=seed))

@@ -1,0 +1,145 @@
+"""The page itself as a witness: what a read of it says about a suspected change or absence (pure)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+
+from monitor.core.page import PageFacts
+from monitor.core.reconcile import SKEW, Changes, Check, Draft, KnownPage, Rules, at, when
+from monitor.core.url import page_key
+
+Witness = Literal["confirmed", "denied", "silent"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageMemory:
+    """What was learnt from earlier reads of a page."""
+
+    etag: str | None = None
+    last_modified: str | None = None
+    validators_url: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageReading:
+    """One read of a page. `status` is None where there was no answer (or no leave to ask: `error` says why)."""
+
+    status: int | None
+    final_url: str | None = None
+    facts: PageFacts | None = None
+    error: str | None = None
+
+
+NOT_ASKED = PageReading(None, error="the page was not asked")
+
+
+def judge_changed(
+    check: Check, page: KnownPage, memory: PageMemory, reading: PageReading, rules: Rules, now: datetime
+) -> tuple[Changes, Witness]:
+    """Whether a page whose lastmod or `updated` advanced has really changed.
+
+    A fingerprint that differs proves it (evidence `page`), one that does not disproves it; without one the page's own
+    dates speak. Where nothing speaks, a plausible lastmod is believed (evidence `lastmod`), a weak hint is not.
+    Returns the changes, and what the page said of the listing's claim.
+    """
+    detail, changes = check.detail, Changes()
+    modified_at = detail.get("modified_at")
+    if page.changed_at is not None and modified_at is not None and modified_at <= page.changed_at + SKEW:
+        return changes, "silent"  # an entry's edit has told it meanwhile
+    witness = _witness(detail, memory, reading)
+    evidence = "page" if witness == "confirmed" else "lastmod"
+    if witness == "denied" or (witness == "silent" and (detail.get("weak") or rules.verify == "always")):
+        return changes, witness
+    fields = list(detail["fields"]) + (["content"] if _content_differs(memory, reading) else [])
+    changes.pages[page.id] = replace(page, changed_at=now.timestamp(), changed=evidence)
+    changes.events.append(
+        Draft(
+            "url.changed",
+            page.url,
+            {
+                "site": rules.site,
+                "url": page.url,
+                "observed_url": detail["url"],
+                "found_in": detail["found_in"],
+                "changed": fields,
+                "before": detail["before"],
+                "after": detail["after"],
+                "evidence": evidence,
+            },
+        )
+    )
+    return changes, witness
+
+
+def _content_differs(memory: PageMemory, reading: PageReading) -> bool:
+    facts = reading.facts
+    return facts is not None and memory.fingerprint is not None and facts.fingerprint != memory.fingerprint
+
+
+def _witness(detail: dict[str, Any], memory: PageMemory, reading: PageReading) -> Witness:
+    if reading.status == 304:
+        return "denied"
+    facts = reading.facts
+    if reading.status != 200 or facts is None:
+        return "silent"
+    if memory.fingerprint is not None:
+        return "confirmed" if facts.fingerprint != memory.fingerprint else "denied"
+    page_says, before_at, after_at = at(facts.modified), detail.get("before_at"), detail.get("modified_at")
+    if page_says is None or after_at is None:
+        return "silent"
+    if abs(page_says - after_at) <= 3600:
+        return "confirmed"
+    if before_at is not None and page_says < before_at - 86400:
+        return "denied"
+    return "silent"
+
+
+def judge_missing(
+    check: Check, page: KnownPage, reading: PageReading, listed: bool, rules: Rules, now: datetime
+) -> Changes:
+    """The verdict on a page that its listings have dropped, `listed` telling whether one lists it again by now.
+
+    The page's own answer goes before the listing's: 404 or 410 is `dead`, another page's address `redirected`. Where
+    the feed has not proven that it drops no living entry (`proof_needed`), only a dead or redirected page is missing.
+    """
+    changes, detail = Changes(), check.detail
+    if page.missing_at is not None or listed:
+        return changes
+    reason = detail["reason"]
+    noindex = reading.facts.noindex if reading.facts is not None else None
+    if reading.status in (404, 410):
+        reason = "dead"
+    elif reading.final_url is not None and not same_place(reading.final_url, page.url):
+        reason = "redirected"
+    elif detail.get("proof_needed") and not noindex:
+        return changes
+    changes.pages[page.id] = replace(page, missing_at=now.timestamp(), missing_reason=reason)
+    data: dict[str, Any] = {
+        "site": rules.site,
+        "url": page.url,
+        "found_in": detail["found_in"],
+        "reason": reason,
+        "missing_from": detail["missing_from"],
+        "last_seen": detail["last_seen"],
+        "page": {"status": reading.status, "final_url": reading.final_url, "noindex": noindex, "error": reading.error},
+        "listing": {"reason": detail["reason"], "reads": detail["reads"]},
+        "first_seen": when(page.first_at),
+        "title": page.title,
+    }
+    changes.events.append(Draft("url.missing", page.url, data))
+    return changes
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two addresses differ by no more than scheme, `www.`, a trailing slash or trackers."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(url: str) -> str:
+    key = page_key(url)
+    rest = key.split("://", 1)[-1].removeprefix("www.")
+    path, query, tail = rest.partition("?")
+    return path.rstrip("/") + query + tail

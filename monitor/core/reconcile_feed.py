@@ -1,0 +1,418 @@
+"""A feed document against what is known of it: new entries, edits, withdrawals, gaps (pure).
+
+Identity is (feed, guid or id), then link, then hash, as `core.feed` decides it; entries meet the rows of sitemaps in
+the page of their link. What makes what is told in CONTRACT "Events" and DESIGN "Rules of the field: Feeds".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from monitor.core.identity import page_id
+from monitor.core.reconcile import (
+    PARTIALS_FOR_BASELINE,
+    SKEW,
+    Changes,
+    Check,
+    DocumentMemory,
+    Draft,
+    KnownEntry,
+    KnownPage,
+    KnownRow,
+    Rules,
+    at,
+    entry_data,
+    found_in,
+    is_news,
+    returned,
+    same_headline,
+    when,
+)
+from monitor.core.url import page_key
+from monitor.model import Entry, Feed
+
+LATE = 86400.0
+"""An entry published more than this many seconds before it appeared is `late`."""
+
+STEADY_READS = 3
+"""Reads in strict date order before a feed's window is believed to be chronological."""
+
+MAX_FLIPS = 2
+"""A text that goes back to what it was before is told of once; then it is flapping (rssguard 451), and silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An entry with the page it belongs to. `observed` is the link as published."""
+
+    entry: Entry
+    key: str
+    page_id: int
+    observed: str
+
+
+def place_entries(feed: Feed, state: Mapping[str, Any]) -> tuple[list[Placed], list[str]]:
+    """Find each entry's page; returns them in document order, and the links known to be shared by several entries.
+
+    A link that several entries of one document share (a changelog's anchors, a live blog, a home page) is no identity
+    for a page: such entries are pages of their own, by fragment where that tells them apart, else by entry id. Once
+    seen to be shared, a link stays so (`state["shared"]`).
+    """
+    links = [entry.original_url or entry.url for entry in feed.entries]
+    keys = [page_key(link) if link else "" for link in links]
+    owners: dict[str, set[str]] = {}
+    for key, entry in zip(keys, feed.entries, strict=True):
+        owners.setdefault(key, set()).add(entry.id)
+    shared = dict.fromkeys(state.get("shared", ()))
+    shared.update((key, None) for key, ids in owners.items() if key and len(ids) > 1)
+    fragments = Counter(page_key(link, keep_fragment=True) for link in links if link)
+    placed = []
+    for key, link, entry in zip(keys, links, feed.entries, strict=True):
+        own = key
+        if not link:
+            own = f"{feed.url}#{entry.id}"
+        elif key in shared:
+            anchored = page_key(link, keep_fragment=True)
+            own = anchored if anchored != key and fragments[anchored] == 1 else f"{key}#{entry.id}"
+        placed.append(Placed(entry, own, page_id(own), entry.url or link or own))
+    return placed, list(shared)[-1000:]
+
+
+@dataclass(slots=True)
+class _Read:
+    """One read under way: what every step of it needs."""
+
+    feed: Feed
+    document: DocumentMemory
+    entries: Mapping[str, KnownEntry]
+    pages: Mapping[int, KnownPage]
+    rules: Rules
+    now: float
+    quiet: bool
+    changes: Changes
+
+    def page(self, number: int) -> KnownPage | None:
+        return self.changes.pages.get(number) or self.pages.get(number)
+
+
+def reconcile_feed(
+    feed: Feed,
+    placed: Sequence[Placed],
+    *,
+    document: DocumentMemory,
+    entries: Mapping[str, KnownEntry],
+    pages: Mapping[int, KnownPage],
+    rules: Rules,
+    now: datetime,
+) -> Changes:
+    """Decide what one successful read of a feed means.
+
+    `entries` are all known entries of the document by id, `pages` the known pages among `placed` and those of entries
+    that left. Returns the changes to commit; `changes.new` counts entries unknown before, for the schedule.
+    """
+    quiet = document.baseline_at is None and not rules.alert_baseline
+    read = _Read(feed, document, entries, pages, rules, now.timestamp(), quiet, Changes())
+    changes = read.changes
+    shown = {item.entry.id for item in placed}
+    gone_by_page = {known.page_id: known for known in entries.values() if known.entry_id not in shown}
+    rekeyed = 0
+    for item in placed:
+        known = entries.get(item.entry.id)
+        if known is None and (known := gone_by_page.pop(item.page_id, None)):
+            # Another id, the same link: the publisher renumbered its entries (liferea 1195). Not a new article.
+            changes.forgotten.append(known.entry_id)
+            rekeyed += 1
+        if not rules.wanted(item.observed):
+            continue
+        if known is None:
+            _new_entry(read, item)
+        else:
+            _known_entry(read, item, known)
+    forgotten = set(changes.forgotten)
+    if document.baseline_at is not None:
+        _gap(read, shown, rekeyed)
+    _window(read, [known for key, known in entries.items() if key not in shown and key not in forgotten])
+    _finish(read)
+    return changes
+
+
+def _new_entry(read: _Read, item: Placed) -> None:
+    changes, entry, now = read.changes, item.entry, read.now
+    changes.new += 1
+    page = read.page(item.page_id)
+    published = at(entry.published) or at(entry.updated)
+    announce = not read.quiet and is_news(page, at(entry.published), read.rules, now)
+    if page is None:
+        page = KnownPage(item.page_id, item.key, item.observed, entry.title, now, announced=announce)
+        changes.pages[page.id] = page
+    elif announce:
+        page = replace(page, announced=True, title=page.title or entry.title)
+        changes.pages[page.id] = page
+    if announce:
+        changes.events.append(
+            Draft(
+                "url.new",
+                page.url,
+                {
+                    "site": read.rules.site,
+                    "url": page.url,
+                    "observed_url": item.observed,
+                    "found_in": found_in("feed", read.document.url),
+                    "entry": entry_data(entry),
+                    "delay_seconds": None if published is None else round(max(0.0, now - published), 3),
+                    "late": published is not None and now - published > LATE,
+                },
+            )
+        )
+    _back(read, page, item)
+    changes.entries.append(_entry_row(item, now, first_at=now))
+    changes.rows.append(KnownRow(item.page_id, _unless(item.observed, page.url), now, None, entry.title))
+
+
+def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
+    changes, entry, now = read.changes, item.entry, read.now
+    page = read.page(item.page_id)
+    moved = known.page_id != item.page_id
+    if page is None:
+        # The entry's link changed, not the entry: its page is known under the former link.
+        page = KnownPage(item.page_id, item.key, item.observed, entry.title, now, announced=not read.quiet)
+        changes.pages[page.id] = page
+    _back(read, page, item)
+    fields, flips = _edited(entry, known)
+    weak = not fields and _advanced(at(entry.updated), known.updated_at)
+    if fields and flips <= MAX_FLIPS and not _told(page, entry, fields):
+        _changed(read, item, known, fields)
+    elif weak and not read.quiet and read.rules.verify != "never":
+        changes.checks.append(
+            Check(
+                page.id,
+                "changed",
+                {
+                    "url": item.observed,
+                    "found_in": found_in("feed", read.document.url),
+                    "fields": ["updated"],
+                    "before": {"updated": when(known.updated_at)},
+                    "after": {"updated": when(at(entry.updated))},
+                    "modified_at": at(entry.updated),
+                    "weak": True,
+                },
+            )
+        )
+    same = (known.listed, known.absent, known.content_hash, known.title, known.updated_at, known.published_at) == (
+        True,
+        0,
+        entry.content_hash,
+        entry.title,
+        at(entry.updated),
+        at(entry.published),
+    )
+    if not same or moved or known.entry_id != entry.id:
+        previous = known.previous_hash if known.content_hash == entry.content_hash else known.content_hash
+        changes.entries.append(_entry_row(item, now, first_at=known.first_at, previous=previous, flips=flips))
+    if moved or not known.listed:
+        changes.rows.append(KnownRow(item.page_id, _unless(item.observed, page.url), now, None, entry.title))
+
+
+def _edited(entry: Entry, known: KnownEntry) -> tuple[list[str], int]:
+    """Fields of the entry that really differ, and how often it went back to its former text."""
+    if entry.content_hash == known.content_hash and (entry.title or "") == (known.title or ""):
+        return [], known.flips
+    fields = ["title"] if (entry.title or "") != (known.title or "") else ["content"]
+    if _advanced(at(entry.updated), known.updated_at):
+        fields.append("updated")
+    return fields, known.flips + 1 if entry.content_hash == known.previous_hash else known.flips
+
+
+def _told(page: KnownPage, entry: Entry, fields: Sequence[str]) -> bool:
+    """Whether another source has already reported this very edit."""
+    if page.changed_at is None:
+        return False
+    if "title" in fields and same_headline(page.title, entry.title):
+        return True
+    updated = at(entry.updated)
+    return page.changed in ("lastmod", "page") and updated is not None and updated <= page.changed_at + SKEW
+
+
+def _changed(read: _Read, item: Placed, known: KnownEntry, fields: list[str]) -> None:
+    entry, now = item.entry, read.now
+    page = read.page(item.page_id)
+    assert page is not None
+    before: dict[str, Any] = {"title": known.title, "updated": when(known.updated_at)}
+    after: dict[str, Any] = {"title": entry.title, "updated": when(at(entry.updated))}
+    read.changes.pages[page.id] = replace(page, title=entry.title or page.title, changed_at=now, changed="entry")
+    if read.quiet:
+        return
+    read.changes.events.append(
+        Draft(
+            "url.changed",
+            page.url,
+            {
+                "site": read.rules.site,
+                "url": page.url,
+                "observed_url": item.observed,
+                "found_in": found_in("feed", read.document.url),
+                "entry": entry_data(entry),
+                "changed": fields,
+                "before": {name: before.get(name) for name in fields if name in before},
+                "after": {name: after.get(name) for name in fields if name in after},
+                "evidence": "entry",
+            },
+        )
+    )
+
+
+def _back(read: _Read, page: KnownPage, item: Placed) -> None:
+    """A missing page that is listed again has returned."""
+    if page.missing_at is None or page.missing_reason == "expected":
+        return
+    read.changes.events.append(returned(page, "feed", read.document.url, item.observed, read.rules, read.now))
+    read.changes.pages[page.id] = replace(page, missing_at=None, missing_reason=None)
+
+
+def _gap(read: _Read, shown: set[str], rekeyed: int) -> None:
+    """A poll of which no entry was known, the oldest newer than all that were: some may have been lost between."""
+    listed = [known for known in read.entries.values() if known.listed]
+    dates = [d.timestamp() for d in read.feed.dates]
+    newest = max((k.published_at or k.updated_at or 0.0 for k in listed), default=0.0)
+    if rekeyed or not listed or not shown or any(k in read.entries for k in shown) or not dates or not newest:
+        return
+    oldest = min(dates)
+    if oldest <= newest:
+        return
+    # At the rate of the entries now shown, this many would have come in the time nothing is known of.
+    span = max(dates) - oldest
+    lost = round((oldest - newest) / span * (len(dates) - 1)) if span > 0 else 0
+    read.changes.events.append(
+        Draft(
+            "source.gap",
+            read.document.url,
+            {
+                "site": read.rules.site,
+                "url": read.document.url,
+                "found_in": found_in("feed", read.document.url),
+                "known_before": len(read.entries),
+                "newest_known": when(newest),
+                "oldest_now": when(oldest),
+                "estimated_lost": lost,
+                "recovered": 0,
+            },
+        )
+    )
+
+
+def _window(read: _Read, left: Sequence[KnownEntry]) -> None:
+    """Entries that left: by age from the end of the window, or withdrawn from within it.
+
+    Only a feed that shows its entries in strict date order, and has for some reads, has a window at all: an edited or
+    searched feed (a front page, "most read") drops and takes back entries as it likes, and proves nothing.
+    """
+    changes, rules, now = read.changes, read.rules, read.now
+    dates = [at(item.published or item.updated) for item in read.feed.entries]
+    known_dates = [d for d in dates if d is not None]
+    strict = len(known_dates) == len(dates) > 1 and all(
+        a >= b for a, b in zip(known_dates, known_dates[1:], strict=False)
+    )
+    came_back = any(k.absent or not k.listed for item in read.feed.entries if (k := read.entries.get(item.id)))
+    # An entry that appears below ones that were there before it was not published at the top.
+    newest_known = max((k.published_at or 0.0 for k in read.entries.values()), default=0.0)
+    inserted = read.document.baseline_at is not None and any(
+        item.id not in read.entries and (at(item.published) or newest_known) < newest_known - 3600
+        for item in read.feed.entries
+    )
+    steady = 0 if came_back or inserted or not strict else int(read.document.state.get("steady", 0)) + 1
+    changes.state["steady"] = steady
+    floor = sorted(known_dates)[1] if len(known_dates) > 2 else None
+    for known in left:
+        if not known.listed and not known.absent:
+            continue
+        date = known.published_at or known.updated_at
+        inside = read.feed.complete and strict and floor is not None and date is not None and date > floor
+        if not inside:
+            if known.listed or known.absent:
+                changes.entries.append(replace(known, listed=False, absent=0))
+                changes.dropped.append(known.page_id)
+            continue
+        absent = known.absent + 1
+        confirmed = absent >= rules.confirm_missing
+        changes.entries.append(replace(known, listed=False, absent=0 if confirmed else absent))
+        if known.listed:
+            changes.dropped.append(known.page_id)
+        if not confirmed:
+            changes.pending += 1
+        elif not read.quiet:
+            changes.checks.append(withdrawal(known, read.document, steady >= STEADY_READS, absent, now))
+
+
+def withdrawal(known: KnownEntry, document: DocumentMemory, steady: bool, reads: int, now: float) -> Check:
+    """The check of a page whose entry vanished from inside the window in `reads` reads.
+
+    `steady` False: the feed has not proven that it never drops an entry that lives; then only a page that is dead
+    itself counts as missing.
+    """
+    return Check(
+        known.page_id,
+        "missing",
+        {
+            "reason": "withdrawn",
+            "found_in": found_in("feed", document.url),
+            "missing_from": ["feed"],
+            "last_seen": when(document.read_at or now),
+            "reads": reads,
+            "proof_needed": not steady,
+        },
+    )
+
+
+def _finish(read: _Read) -> None:
+    changes, document = read.changes, read.document
+    if document.baseline_at is None:
+        changes.baseline = read.feed.complete or document.partials + 1 >= PARTIALS_FOR_BASELINE
+
+
+def _entry_row(item: Placed, now: float, *, first_at: float, previous: str | None = None, flips: int = 0) -> KnownEntry:
+    entry = item.entry
+    return KnownEntry(
+        entry_id=entry.id,
+        page_id=item.page_id,
+        page_key=item.key,
+        title=entry.title,
+        content_hash=entry.content_hash,
+        published_at=at(entry.published),
+        updated_at=at(entry.updated),
+        first_at=first_at,
+        previous_hash=previous,
+        flips=flips,
+    )
+
+
+def _unless(observed: str, url: str) -> str | None:
+    return None if observed == url else observed
+
+
+def _advanced(now_at: float | None, before_at: float | None) -> bool:
+    return now_at is not None and before_at is not None and now_at > before_at
+
+
+def confirm_absences(
+    pending: Sequence[KnownEntry], *, document: DocumentMemory, rules: Rules, now: datetime
+) -> Changes:
+    """Count a confirmed-unchanged read (304, or the same body) for the entries that were absent from the last one.
+
+    `pending` are the entries with `absent` between 1 and `rules.confirm_missing` - 1 (CONTRACT: "a document confirmed
+    unchanged counts as read").
+    """
+    changes = Changes(state=dict(document.state))
+    steady = int(document.state.get("steady", 0)) >= STEADY_READS
+    for known in pending:
+        absent = known.absent + 1
+        confirmed = absent >= rules.confirm_missing
+        changes.entries.append(replace(known, absent=0 if confirmed else absent))
+        if confirmed:
+            changes.checks.append(withdrawal(known, document, steady, absent, now.timestamp()))
+        else:
+            changes.pending += 1
+    return changes

@@ -1,0 +1,327 @@
+"""The one way through: due -> fetch -> parse -> identify -> reconcile -> commit -> deliver.
+
+The engine decides when and how many at a time; `poll_feed`, `poll_tree` and `poll_page` are the line for one source.
+A crash anywhere repeats work and loses nothing: a source stays due until the transaction that holds its new state, its
+events and their deliveries is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from sqlalchemy import Connection
+
+from monitor.config import Config, Site
+from monitor.core.health import Outcome
+from monitor.deliver import sinks
+from monitor.deliver.outbox import Deliverer, Tally
+from monitor.discover_site import Discovered, discover
+from monitor.fetch import Fetcher, FetchPolicy
+from monitor.model import SourceKind
+from monitor.parse_pool import ParsePool
+from monitor.poll_feed import poll_feed
+from monitor.poll_page import RobotsCache, check_pages
+from monitor.poll_tree import poll_tree
+from monitor.runtime import Runtime
+from monitor.store import pages as page_store
+from monitor.store import sources as source_store
+from monitor.store.database import Database
+from monitor.store.sources import DocumentRow, SourceRow
+
+log = logging.getLogger("monitor")
+
+REDISCOVER = 86400.0
+"""A site's robots.txt and home page are looked at again once a day: new sections bring new feeds."""
+
+DISCOVER_RETRY = 900.0
+STOP_SECONDS = 8.0
+"""How long polls under way may go on after a stop was asked for; what is cut off then is simply polled again."""
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass over the due sources did. `problems` names what failed, a sentence each."""
+
+    polled: int = 0
+    unchanged: int = 0
+    modified: int = 0
+    problems: list[str] = field(default_factory=list)
+    delivered: int = 0
+    pending: int = 0
+
+
+class Engine:
+    """Runs a configuration on a database. `clock` gives seconds since the epoch; `stream` is where stdout alerts go."""
+
+    def __init__(
+        self,
+        config: Config,
+        db: Database,
+        fetcher: Fetcher,
+        pool: ParsePool,
+        *,
+        clock: Callable[[], float],
+        stream: TextIO | None = None,
+        progress: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        self._run = Runtime(config, db, fetcher, pool, clock)
+        self._deliverer = Deliverer(db, clock)
+        self._run.wake = self._deliverer.wake
+        self._robots = RobotsCache(self._run)
+        self._stream = stream
+        self._progress = progress
+        self._checking: set[str] = set()
+
+    async def use(self, config: Config) -> None:
+        """Take a configuration into force, at the start and again on a reload. Raises ValueError if it cannot be."""
+        run = self._run
+        policy = FetchPolicy(
+            user_agent=config.defaults.user_agent,
+            allow_private_networks=config.defaults.allow_private_networks,
+            proxy=config.defaults.proxy,
+        )
+        endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
+        run.use(config)
+        self._deliverer.use(endpoints)
+        now = run.clock()
+
+        def sync(connection: Connection) -> None:
+            source_store.sync_sites(connection, [(s.name, s.url) for s in config.sites], now)
+            rows = source_store.sites(connection)
+            for site in config.sites:
+                row = rows[site.name]
+                named = [(kind, url, "config") for kind, urls in _configured(site) if urls is not None for url in urls]
+                source_store.sync_sources(connection, row.id, named, now, origins="config")
+                for kind, urls in _configured(site):
+                    if urls is not None:
+                        source_store.rest_discovered(connection, row.id, [kind])
+            run.rows = rows
+
+        await run.db.run(sync)
+
+    # ---------------------------------------------------------------- one pass
+
+    async def once(self, *, everything: bool = False) -> Pass:
+        """One pass over what is due, the pages it raises questions about, one delivery attempt.
+
+        `everything` ignores the schedule, but not Retry-After, and not a source that is gone.
+        """
+        result = Pass()
+        await self._discover_all(result, everything=everything)
+        now = self._run.clock()
+
+        def choose(connection: Connection) -> list[SourceRow]:
+            every = source_store.all_sources(connection)
+            ready = [s for s in every if everything or s.next_at <= now]
+            return [s for s in ready if (s.retry_at or 0.0) <= now and not (everything and s.state == "gone")]
+
+        todo = await self._run.db.run(choose)
+        roots = await self._roots(todo)
+        gate = asyncio.Semaphore(self._run.config.defaults.concurrency.total)
+
+        async def one(source: SourceRow) -> None:
+            async with gate:
+                outcome = await self._poll(source, roots.get(source.id))
+            self._note(result, source, outcome)
+            self._progress(f"{result.polled} of {len(todo)} sources read")
+
+        await asyncio.gather(*(one(source) for source in todo))
+        for site in self._run.sites:
+            await check_pages(self._run, self._robots, site)
+        tally = await self._deliverer.attempt()
+        result.delivered, result.pending = tally.delivered, tally.failed
+        result.problems += [f"{name}: {error}" for name, error in tally.errors.items()]
+        return result
+
+    @property
+    def stdout_closed(self) -> bool:
+        """Whether the reader of standard output has gone."""
+        return self._deliverer.closed.is_set()
+
+    # ---------------------------------------------------------------- the daemon
+
+    async def forever(self, stop: asyncio.Event) -> None:
+        """Poll what is due, deliver what is pending, until `stop` is set; then end within ten seconds."""
+        delivering = asyncio.create_task(self._deliverer.run())
+        polls: dict[int, asyncio.Task[None]] = {}
+        others: set[asyncio.Task[None]] = set()
+        stopping = asyncio.create_task(stop.wait())
+        closing = asyncio.create_task(self._deliverer.closed.wait())
+        try:
+            while not stopping.done() and not closing.done():
+                self._start_discovery(others)
+                wait = await self._start_polls(polls)
+                await self._start_checks(others)
+                waiting = {stopping, closing, *polls.values(), *others}
+                await asyncio.wait(waiting, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+                if delivering.done():
+                    delivering.result()
+        finally:
+            stopping.cancel()
+            closing.cancel()
+            under_way = {*polls.values(), *others}
+            if under_way:
+                _done, late = await asyncio.wait(under_way, timeout=STOP_SECONDS)
+                for task in late:
+                    task.cancel()
+                await asyncio.gather(*late, return_exceptions=True)
+            delivering.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await delivering
+
+    async def _start_polls(self, polls: dict[int, asyncio.Task[None]]) -> float:
+        """Start polls of due sources while there is room; returns how long nothing more can be due."""
+        for number in [n for n, task in polls.items() if task.done()]:
+            polls.pop(number).result()
+        room = 2 * self._run.config.defaults.concurrency.total - len(polls)
+        if room <= 0:
+            return 60.0
+        now = self._run.clock()
+        busy = list(polls)
+
+        def choose(connection: Connection) -> tuple[list[SourceRow], dict[int, DocumentRow], float | None]:
+            due = source_store.due_sources(connection, now, busy, room)
+            roots = source_store.root_documents(connection, [s.id for s in due])
+            return due, roots, source_store.next_due(connection, busy)
+
+        due, roots, later = await self._run.db.run(choose)
+        for source in due:
+            if source.site in self._run.sites:
+                polls[source.id] = asyncio.create_task(self._poll_quietly(source, roots.get(source.id)))
+        if due and len(due) == room:
+            return 60.0  # full; the next to finish wakes the loop
+        return 1.0 if later is None else min(1.0, max(0.02, later - now))
+
+    def _start_discovery(self, others: set[asyncio.Task[None]]) -> None:
+        now = self._run.clock()
+        for site in self._run.config.sites:
+            row = self._run.rows[site.name]
+            name = f"discover {site.name}"
+            if (row.discovery_next_at or 0.0) > now or name in self._checking or not _wants_discovery(site):
+                continue
+            self._checking.add(name)
+            self._spawn(others, name, self._discover(site))
+
+    async def _start_checks(self, others: set[asyncio.Task[None]]) -> None:
+        waiting = await self._run.db.run(page_store.sites_with_checks)
+        if not waiting:
+            return
+        names = {row.id: name for name, row in self._run.rows.items()}
+        for site_id in waiting:
+            name = names.get(site_id)
+            if name is None or name not in self._run.sites or name in self._checking:
+                continue
+            self._checking.add(name)
+            self._spawn(others, name, check_pages(self._run, self._robots, name))
+
+    def _spawn(self, others: set[asyncio.Task[None]], name: str, work: object) -> None:
+        async def guarded() -> None:
+            try:
+                await work  # type: ignore[misc]
+            except Exception:
+                log.exception("%s failed", name)
+                await asyncio.sleep(5)
+            finally:
+                self._checking.discard(name)
+
+        task = asyncio.create_task(guarded())
+        others.add(task)
+        task.add_done_callback(others.discard)
+
+    async def _poll_quietly(self, source: SourceRow, document: DocumentRow | None) -> None:
+        outcome = await self._poll(source, document)
+        level = logging.DEBUG if outcome.result in ("unchanged", "modified") else logging.INFO
+        log.log(level, "%s %s: %s", source.url, outcome.result, outcome.error or "")
+
+    # ---------------------------------------------------------------- shared
+
+    async def _poll(self, source: SourceRow, document: DocumentRow | None) -> Outcome:
+        """Poll one source. A fault of ours costs that source this poll, and nobody else anything."""
+        try:
+            if source.kind == "feed":
+                return await poll_feed(self._run, source, document)
+            return await poll_tree(self._run, source)
+        except Exception as error:
+            log.exception("%s: this poll failed by a fault of the monitor's own", source.url)
+            delay = 300.0 * (1.0 + random.random())  # noqa: S311 - spreads retries, guards nothing
+            again = self._run.clock() + delay
+            with contextlib.suppress(Exception):
+                await self._run.db.run(lambda c: source_store.set_source(c, source.id, next_at=again))
+            return Outcome("failed", None, f"internal error: {error}")
+
+    @staticmethod
+    def _note(result: Pass, source: SourceRow, outcome: Outcome) -> None:
+        result.polled += 1
+        if outcome.result == "unchanged":
+            result.unchanged += 1
+        elif outcome.result == "modified":
+            result.modified += 1
+        else:
+            result.problems.append(f"{source.url}: {outcome.error or outcome.result}")
+
+    async def _roots(self, todo: Sequence[SourceRow]) -> dict[int, DocumentRow]:
+        return await self._run.db.run(lambda c: source_store.root_documents(c, [s.id for s in todo]))
+
+    async def _discover_all(self, result: Pass, *, everything: bool) -> None:
+        now = self._run.clock()
+        sites = [
+            site
+            for site in self._run.config.sites
+            if _wants_discovery(site) and (self._run.rows[site.name].discovery_next_at or 0.0) <= now
+        ]
+        await asyncio.gather(*(self._discover(site, result) for site in sites))
+
+    async def _discover(self, site: Site, result: Pass | None = None) -> None:
+        """Look for the sources that the configuration does not name."""
+        run = self._run
+        self._progress(f"looking for feeds and sitemaps of {site.url}")
+        found = await discover(site.url, fetcher=run.fetcher, policy=run.policy(site))
+        now = run.clock()
+        wanted = _chosen(site, found)
+        row = run.rows[site.name]
+        nothing = not wanted and not any(urls for _kind, urls in _configured(site))
+        error = None
+        if nothing:
+            error = "; ".join(found.problems) or "no feed and no sitemap found; name them under feeds: or sitemaps:"
+            if result is not None:
+                result.problems.append(f"{site.url}: {error}")
+            log.warning("%s: %s", site.url, error)
+        again = now + (DISCOVER_RETRY if nothing or found.problems else REDISCOVER)
+
+        def commit(connection: Connection) -> None:
+            source_store.sync_sources(connection, row.id, wanted, now, origins="discovery")
+            source_store.set_site(connection, row.id, discovered_at=now, discovery_next_at=again, discovery_error=error)
+            run.rows = source_store.sites(connection)
+
+        await run.db.run(commit)
+
+    async def deliver(self) -> Tally:
+        """One delivery attempt of what is pending."""
+        return await self._deliverer.attempt()
+
+
+def _configured(site: Site) -> list[tuple[SourceKind, tuple[str, ...] | None]]:
+    return [("feed", site.feeds), ("sitemap", site.sitemaps), ("news_sitemap", site.news_sitemaps)]
+
+
+def _wants_discovery(site: Site) -> bool:
+    return site.feeds is None or site.sitemaps is None
+
+
+def _chosen(site: Site, found: Discovered) -> list[tuple[SourceKind, str, str]]:
+    """Which of the sources found are watched, of the kinds that the configuration leaves open: those that work, and
+    those that the site itself names and that only could not be read just now."""
+    chosen: list[tuple[SourceKind, str, str]] = []
+    if site.feeds is None:
+        chosen += [("feed", f.url, f.how) for f in found.feeds if f.ok or f.transient]
+    if site.sitemaps is None:
+        chosen += [("sitemap", f.url, f.how) for f in found.sitemaps if f.ok or f.transient]
+    if site.news_sitemaps is None and site.sitemaps is None:
+        chosen += [("news_sitemap", f.url, f.how) for f in found.news_sitemaps if f.ok or f.transient]
+    return chosen

@@ -1,0 +1,114 @@
+"""Long-lived worker processes for parsing.
+
+Parsing is work for the CPU, and documents are hostile: one that hangs or swells its parser must cost its own source a
+read, not the daemon its life. So parsers run in a few worker processes that have a memory limit and are killed when a
+document takes too long. Workers start on first use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import resource
+import signal
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any, TypeVar
+
+from pebble import ProcessExpired, ProcessPool
+
+from monitor.core.decode import decode
+from monitor.core.feed import parse_feed
+from monitor.core.page import PageFacts, read_page
+from monitor.core.sitemap import parse_sitemap
+from monitor.model import Feed, NotAFeed, NotASitemap, Sitemap
+
+T = TypeVar("T")
+TIMEOUT = 60.0
+MEMORY = 2 << 30
+
+
+class ParseCrash(Exception):  # noqa: N818 - a crash, told as such
+    """The document hung or killed its parser. The message is one sentence; the read has failed."""
+
+
+def _start_worker() -> None:
+    # Ctrl-C goes to the whole process group; the parent decides when its workers end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
+
+
+def _feed(data: bytes, url: str, content_type: str | None) -> Feed | str:
+    try:
+        return parse_feed(data, url, content_type)
+    except NotAFeed as error:
+        return str(error)
+
+
+def _sitemap(data: bytes, url: str) -> Sitemap | str:
+    try:
+        return parse_sitemap(data, url)
+    except NotASitemap as error:
+        return str(error)
+
+
+def _page(data: bytes, url: str, content_type: str | None) -> PageFacts:
+    return read_page(decode(data).data, url=url, content_type=content_type)
+
+
+class ParsePool:
+    """Parses documents in worker processes. Use as a context manager."""
+
+    def __init__(self, workers: int | None = None, *, timeout: float = TIMEOUT) -> None:
+        self._workers = workers or min(2, os.cpu_count() or 1)
+        self._timeout = timeout
+        self._pool: ProcessPool | None = None
+
+    def __enter__(self) -> ParsePool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers at once; what they were at has failed."""
+        if self._pool is not None:
+            self._pool.stop()
+            self._pool.join()
+            self._pool = None
+
+    async def feed(self, data: bytes, url: str, content_type: str | None) -> Feed:
+        """`parse_feed` in a worker. Raises NotAFeed, ParseCrash."""
+        result = await self._call(_feed, data, url, content_type)
+        if isinstance(result, str):
+            raise NotAFeed(result)
+        return result
+
+    async def sitemap(self, data: bytes, url: str) -> Sitemap:
+        """`parse_sitemap` in a worker. Raises NotASitemap, ParseCrash."""
+        result = await self._call(_sitemap, data, url)
+        if isinstance(result, str):
+            raise NotASitemap(result)
+        return result
+
+    async def page(self, data: bytes, url: str, content_type: str | None) -> PageFacts:
+        """`read_page` in a worker. Raises ParseCrash."""
+        return await self._call(_page, data, url, content_type)
+
+    async def _call(self, function: Callable[..., T], *args: Any) -> T:
+        if self._pool is None:
+            # A fork server with the parsers loaded once: workers share their memory and start in milliseconds.
+            context = multiprocessing.get_context("forkserver")
+            context.set_forkserver_preload(["monitor.parse_pool"])
+            self._pool = ProcessPool(max_workers=self._workers, initializer=_start_worker, context=context)
+        future = self._pool.schedule(function, args=args, timeout=self._timeout)
+        try:
+            return await asyncio.wrap_future(future)
+        except FutureTimeoutError as error:
+            raise ParseCrash(f"parsing took more than {self._timeout:.0f} s and was stopped") from error
+        except ProcessExpired as error:
+            raise ParseCrash(f"parsing ended its worker process (exit code {error.exitcode})") from error
+        except MemoryError as error:
+            raise ParseCrash(f"parsing needed more than {MEMORY >> 20} MiB") from error

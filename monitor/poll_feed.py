@@ -1,0 +1,301 @@
+"""One poll of a feed: fetch -> parse -> identify -> reconcile -> commit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy import Connection
+
+from monitor import schedule
+from monitor.core.decode import decode
+from monitor.core.health import Health, Outcome, after_poll
+from monitor.core.http import Reply, Validators, describe, freshness, permanent_target, renew, verdict
+from monitor.core.reconcile import Changes, Draft, Rules, found_in
+from monitor.core.reconcile_feed import confirm_absences, place_entries, reconcile_feed
+from monitor.config import Site
+from monitor.model import Feed, NotAFeed
+from monitor.parse_pool import ParseCrash
+from monitor.runtime import Runtime
+from monitor.store import events as event_store
+from monitor.store import pages as page_store
+from monitor.store import sources as source_store
+from monitor.store.database import Write
+from monitor.store.sources import DocumentRow, SourceRow
+
+FULL_READ = 7 * 86400.0
+"""An unconditional read this often proves that the server's validators are not frozen (web.dev 4382)."""
+
+ACCEPT = "application/rss+xml, application/atom+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"
+
+
+async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | None) -> Outcome:
+    """Read one feed and commit what it says; returns how it went. Never raises for what the server does."""
+    site = run.sites[source.site]
+    if document is None:
+        document = await run.db.run(
+            lambda c: source_store.add_document(c, source.id, source.url, "feed", None, quiet=True)
+        )
+    asked_at = run.clock()
+    full = document.full_at is None or asked_at - document.full_at > FULL_READ
+    reply = await run.fetcher.get(
+        source.url,
+        validators=None if full else document.validators(),
+        accept=ACCEPT,
+        policy=run.policy(site),
+    )
+    now = run.clock()
+    kind = verdict(reply)
+    outcome = Outcome("failed", reply.status, describe(reply))
+    if kind == "unchanged":
+        return await _unchanged(run, source, document, reply, now)
+    if kind == "modified":
+        data = decode(reply.body)
+        digest = sha256(data.data).hexdigest()
+        if reply.complete and data.complete and digest == document.body_hash:
+            return await _unchanged(run, source, document, reply, now)
+        try:
+            feed = await run.pool.feed(data.data, reply.final_url or source.url, reply.headers.get("content-type"))
+        except (NotAFeed, ParseCrash) as error:
+            outcome = Outcome("failed", reply.status, str(error))
+        else:
+            whole = reply.complete and data.complete and feed.complete
+            return await _modified(run, source, document, reply, replace(feed, complete=whole), digest, now)
+    elif kind == "gone":
+        outcome = Outcome("gone", reply.status, describe(reply))
+    elif kind == "throttled":
+        outcome = Outcome("throttled", reply.status, describe(reply))
+    return await _failed(run, source, reply, outcome, now)
+
+
+async def _unchanged(run: Runtime, source: SourceRow, document: DocumentRow, reply: Reply, now: float) -> Outcome:
+    outcome = Outcome("unchanged", reply.status, None, permanent_target(reply))
+    poll = schedule.Poll(
+        at=_utc(now), entries=[], new=0, size=0, modified=False, failed=False, hints=hints_of(reply, None, now)
+    )
+    values, drafts = source_values(run, source, outcome, poll, reply, now)
+    confirmed = Write(
+        source_store.DOCUMENT_CONFIRMED, confirmation(document, renew(document.validators(), reply), reply, now)
+    )
+    if not document.pending and not drafts:
+        await run.db.write(confirmed, Write(source_store.SOURCE_POLLED, values))
+        return outcome
+
+    def commit(connection: Connection) -> None:
+        connection.execute(confirmed.statement, confirmed.values)
+        connection.execute(source_store.SOURCE_POLLED, values)
+        pending = page_store.pending_entries(connection, document.id)
+        changes = confirm_absences(
+            pending, document=document.memory(), rules=run.rules(run.sites[source.site]), now=_utc(now)
+        )
+        page_store.apply(connection, source.site_id, document.id, changes, now)
+        page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
+        source_store.set_document(connection, document.id, pending=changes.pending)
+        event_store.add_events(connection, source.site, drafts, run.routes, now)
+
+    await run.db.run(commit)
+    run.wake()
+    return outcome
+
+
+async def _modified(
+    run: Runtime, source: SourceRow, document: DocumentRow, reply: Reply, feed: Feed, digest: str, now: float
+) -> Outcome:
+    outcome = Outcome("modified", reply.status, None, permanent_target(reply))
+    rules = run.rules(run.sites[source.site])
+
+    def commit(connection: Connection) -> tuple[Changes, list[Draft]]:
+        changes = _reconcile(connection, source, document, feed, rules, now)
+        poll = schedule.Poll(
+            at=_utc(now),
+            entries=list(feed.dates),
+            new=changes.new,
+            size=feed.size,
+            modified=True,
+            failed=False,
+            hints=hints_of(reply, feed, now),
+        )
+        values, drafts = source_values(run, source, outcome, poll, reply, now)
+        drafts = changes.events + drafts
+        if changes.baseline:
+            drafts = [*baseline(run, connection, source, feed.size, 1, reply.seconds, now), *drafts]
+        page_store.apply(connection, source.site_id, document.id, changes, document.read_at or now)
+        page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
+        event_store.add_events(connection, source.site, drafts, run.routes, now)
+        connection.execute(source_store.SOURCE_POLLED, values)
+        source_store.set_document(
+            connection, document.id, **_document_values(document, reply, feed, changes, digest, now)
+        )
+        return changes, drafts
+
+    _changes, drafts = await run.db.run(commit)
+    if drafts:
+        run.wake()
+    return outcome
+
+
+def _reconcile(
+    connection: Connection, source: SourceRow, document: DocumentRow, feed: Feed, rules: Rules, now: float
+) -> Changes:
+    placed, shared = place_entries(feed, document.memory().state)
+    entries = page_store.known_entries(
+        connection, document.id, [p.entry.id for p in placed], [p.page_id for p in placed]
+    )
+    ids = {p.page_id for p in placed} | {known.page_id for known in entries.values()}
+    pages = page_store.known_pages(connection, source.site_id, ids)
+    changes = reconcile_feed(
+        feed, placed, document=document.memory(), entries=entries, pages=pages, rules=rules, now=_utc(now)
+    )
+    changes.state["shared"] = shared
+    return changes
+
+
+def _document_values(
+    document: DocumentRow, reply: Reply, feed: Feed, changes: Changes, digest: str, now: float
+) -> dict[str, Any]:
+    """What a read leaves of the document. Validators and hash are kept after a whole read only: a partial one that
+    was remembered would be frozen by the next 304."""
+    kept = renew(document.validators(), reply) if feed.complete else None
+    problems = "; ".join(p.message for p in feed.problems[:3]) or None
+    state = changes.state | {"size": feed.size, "format": feed.format, "title": feed.title, "hub": feed.hub}
+    values: dict[str, Any] = {
+        "validators_url": kept.url if kept else None,
+        "etag": kept.etag if kept else None,
+        "last_modified": kept.last_modified if kept else None,
+        "body_hash": digest if feed.complete else None,
+        "read_at": now,
+        "full_at": now,
+        "pending": changes.pending,
+        "partials": document.partials + (not feed.complete),
+        "error": problems,
+        "state": json.dumps(state),
+    }
+    if feed.complete:
+        values["complete_at"] = now
+    if changes.baseline:
+        values["baseline_at"] = now
+    return values
+
+
+def baseline(
+    run: Runtime, connection: Connection, source: SourceRow, pages: int, files: int, seconds: float, now: float
+) -> list[Draft]:
+    """The `source.baseline` event, and the marks that the source and its site have one."""
+    source_store.set_source(connection, source.id, baseline_at=now)
+    row = source_store.sites(connection)[source.site]
+    if row.watching_since_at is None:
+        source_store.set_site(connection, row.id, watching_since_at=now)
+        run.rows[source.site] = replace(row, watching_since_at=now)
+    return [
+        Draft(
+            "source.baseline",
+            source.url,
+            {
+                "site": source.site,
+                "url": source.url,
+                "found_in": found_in(source.kind, source.url),
+                "pages": pages,
+                "files": files,
+                "seconds": round(seconds, 3),
+            },
+        )
+    ]
+
+
+async def _failed(run: Runtime, source: SourceRow, reply: Reply, outcome: Outcome, now: float) -> Outcome:
+    poll = schedule.Poll(
+        at=_utc(now), entries=[], new=0, size=0, modified=False, failed=True, hints=hints_of(reply, None, now)
+    )
+    values, drafts = source_values(run, source, outcome, poll, reply, now)
+    if not drafts:
+        await run.db.write(Write(source_store.SOURCE_POLLED, values))
+        return outcome
+
+    def commit(connection: Connection) -> None:
+        connection.execute(source_store.SOURCE_POLLED, values)
+        event_store.add_events(connection, source.site, drafts, run.routes, now)
+
+    await run.db.run(commit)
+    run.wake()
+    return outcome
+
+
+GONE_RECHECK = 7 * 86400.0
+
+
+def source_values(
+    run: Runtime, source: SourceRow, outcome: Outcome, poll: schedule.Poll, reply: Reply, now: float
+) -> tuple[dict[str, Any], list[Draft]]:
+    """What a poll of a feed writes of its source: health, schedule, the next poll and why; and the events of it."""
+    health, drafts = after_poll(
+        Health(source.state, source.failures, source.failing_since_at, source.moves),
+        outcome,
+        site=source.site,
+        kind=source.kind,
+        url=source.url,
+        now=now,
+    )
+    policy = feed_policy(run.sites[source.site], source)
+    state = schedule.from_json(source.schedule) if source.schedule else schedule.start(policy)
+    state = schedule.observe(schedule.with_policy(state, policy), poll)
+    decision = schedule.decide(state, _utc(now))
+    retry_at = freshness(reply, _utc(now)).retry_at
+    next_at, reason = decision.at.timestamp(), decision.reason
+    if health.state == "gone":
+        next_at, reason = now + GONE_RECHECK, "the feed answered 410 Gone; looked at again once a week"
+    return {
+        "source_id": source.id,
+        "state": health.state,
+        "failures": health.failures,
+        "failing_since_at": health.failing_since_at,
+        "moves": health.moves,
+        "next_at": next_at,
+        "reason": reason,
+        "retry_at": retry_at.timestamp() if retry_at else None,
+        "last_at": now,
+        "last_result": outcome.result,
+        "last_error": outcome.error if outcome.result not in ("modified", "unchanged") else None,
+        "last_status": outcome.status,
+        "schedule": schedule.to_json(state),
+    }, drafts
+
+
+def feed_policy(site: Site, source: SourceRow) -> schedule.Policy:
+    """The schedule's bounds for a source: those of the configuration, the price that meets its target."""
+    poll = site.source_settings(source.url).poll
+    return schedule.Policy(min_interval=poll.min, max_interval=poll.max, price=poll.target_delay or 600.0)
+
+
+def hints_of(reply: Reply, feed: Feed | None, now: float) -> schedule.Hints:
+    """What the server and the document say about when to come back."""
+    fresh = freshness(reply, _utc(now))
+    return schedule.Hints(
+        max_age=fresh.max_age,
+        ttl=feed.ttl if feed else None,
+        update_period=feed.update_period if feed else None,
+        skip_hours=feed.skip_hours if feed else frozenset(),
+        skip_days=feed.skip_days if feed else frozenset(),
+        retry_at=fresh.retry_at,
+        hub=bool(feed and feed.hub),
+    )
+
+
+def confirmation(document: DocumentRow, kept: Validators | None, reply: Reply, now: float) -> dict[str, Any]:
+    """What a read that found a document unchanged writes of it: both validators are renewed (commafeed 1746)."""
+    return {
+        "document_id": document.id,
+        "validators_url": kept.url if kept else None,
+        "etag": kept.etag if kept else None,
+        "last_modified": kept.last_modified if kept else None,
+        "read_at": now,
+        "complete_at": now,
+        "full_at": document.full_at if reply.status == 304 else now,
+        "error": document.error,
+    }
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

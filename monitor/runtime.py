@@ -1,0 +1,81 @@
+"""What a running monitor is made of: configuration, database, fetcher, parse workers, a clock."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from monitor.config import Alert, Config, Site
+from monitor.core.reconcile import Rules
+from monitor.core.url import host_of
+from monitor.fetch import Fetcher, FetchPolicy
+from monitor.model import Event
+from monitor.parse_pool import ParsePool
+from monitor.store.database import Database
+from monitor.store.events import Route
+from monitor.store.sources import SiteRow
+
+
+@dataclass(slots=True)
+class Runtime:
+    """The parts that the steps of a poll share. `clock` gives seconds since the epoch; `wake` asks for delivery."""
+
+    config: Config
+    db: Database
+    fetcher: Fetcher
+    pool: ParsePool
+    clock: Callable[[], float] = time.time
+    wake: Callable[[], None] = lambda: None
+    sites: dict[str, Site] = field(default_factory=dict)
+    rows: dict[str, SiteRow] = field(default_factory=dict)
+    routes: list[Route] = field(default_factory=list)
+
+    def use(self, config: Config) -> None:
+        """Take `config` as the one in force."""
+        self.config = config
+        self.sites = {site.name: site for site in config.sites}
+        self.routes = [Route(alert.name, _takes(alert)) for alert in config.alerts]
+
+    def policy(self, site: Site) -> FetchPolicy:
+        """How to fetch for a site."""
+        return FetchPolicy(
+            user_agent=site.user_agent,
+            allow_private_networks=site.allow_private_networks,
+            proxy=site.proxy,
+            total=self.config.defaults.concurrency.total,
+            per_host=site.concurrency.per_host,
+            host_delay=site.concurrency.host_delay,
+        )
+
+    def rules(self, site: Site) -> Rules:
+        """What of a site's configuration the reconciler needs."""
+        row = self.rows.get(site.name)
+        return Rules(
+            site=site.name,
+            hosts=frozenset({host_of(site.url), *site.hosts}),
+            wanted=site.match_page,
+            confirm_missing=site.sitemap.confirm_missing,
+            alert_baseline=site.baseline == "alert",
+            verify=site.changes.verify,
+            sample=site.changes.sample,
+            since_at=row.watching_since_at if row else None,
+        )
+
+
+def _takes(alert: Alert) -> Callable[[Event], bool]:
+    """Whether an endpoint takes an event: by type, by site, and by `match` on its title and URL."""
+    pattern = re.compile(alert.match) if alert.match else None
+
+    def takes(event: Event) -> bool:
+        if not alert.takes(event.type, event.site):
+            return False
+        if pattern is None:
+            return True
+        entry = event.data.get("entry") or {}
+        return any(
+            pattern.search(text) for text in (entry.get("title"), event.data.get("title"), event.subject) if text
+        )
+
+    return takes

@@ -1,0 +1,199 @@
+"""The event log and the outbox."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
+
+from monitor.core.reconcile import Draft
+from monitor.model import Event
+from monitor.store.schema import delivery, endpoint, event
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def new_id(seconds: float) -> str:
+    """A ULID: 48 bits of milliseconds, 80 bits of chance, in Crockford's base 32; sorts by time."""
+    value = int(seconds * 1000) << 80 | secrets.randbits(80)
+    return "".join(_ALPHABET[value >> shift & 31] for shift in range(125, -1, -5))
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where events go: an endpoint's name and what it takes. `takes` decides by type, site and the whole event."""
+
+    endpoint: str
+    takes: Any  # Callable[[Event], bool]; typed loosely, a dataclass field that is called would bind
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One delivery to make. `body` is the CloudEvents object as text."""
+
+    seq: int
+    endpoint: str
+    site: str
+    attempts: int
+    next_at: float
+    id: str
+    type: str
+    time_at: float
+    body: str
+
+
+def add_events(
+    connection: Connection, site: str, drafts: Sequence[Draft], routes: Sequence[Route], now: float
+) -> list[Event]:
+    """Write events and their deliveries, in order; part of the transaction that holds the state behind them."""
+    events = []
+    for draft in drafts:
+        made = Event(
+            id=new_id(now),
+            type=draft.type,
+            site=site,
+            subject=draft.subject,
+            time=datetime.fromtimestamp(now, UTC),
+            data=draft.data,
+        )
+        body = json.dumps(made.envelope(), ensure_ascii=False)
+        result = connection.execute(insert(event).values(id=made.id, type=made.type, site=site, time_at=now, body=body))
+        seq = int(result.inserted_primary_key[0])
+        rows = [
+            {"event_seq": seq, "endpoint": route.endpoint, "site": site, "state": "pending", "next_at": now}
+            for route in routes
+            if route.takes(made)
+        ]
+        if rows:
+            connection.execute(insert(delivery), rows)
+        events.append(made)
+    return events
+
+
+def pending_deliveries(
+    connection: Connection, now: float, endpoints: Collection[str], per_endpoint: int
+) -> list[Pending]:
+    """The deliveries that may be tried now, oldest first, at most `per_endpoint` of each endpoint.
+
+    Order holds per endpoint and site: behind a delivery that waits for its retry, later ones of its site wait too.
+    """
+    disabled = set(connection.scalars(select(endpoint.c.name).where(endpoint.c.disabled_at.is_not(None))))
+    found: list[Pending] = []
+    for name in endpoints:
+        if name in disabled:
+            continue
+        waiting = (
+            select(delivery.c.site)
+            .where(delivery.c.endpoint == name, delivery.c.state == "pending", delivery.c.next_at > now)
+            .scalar_subquery()
+        )
+        query = (
+            select(
+                delivery.c.event_seq,
+                delivery.c.endpoint,
+                delivery.c.site,
+                delivery.c.attempts,
+                delivery.c.next_at,
+                event.c.id,
+                event.c.type,
+                event.c.time_at,
+                event.c.body,
+            )
+            .join(event, event.c.seq == delivery.c.event_seq)
+            .where(delivery.c.endpoint == name, delivery.c.state == "pending", delivery.c.site.not_in(waiting))
+            .order_by(delivery.c.event_seq)
+            .limit(per_endpoint)
+        )
+        found.extend(Pending(*row) for row in connection.execute(query))
+    return found
+
+
+def next_delivery(connection: Connection, endpoints: Collection[str]) -> float | None:
+    """When the next delivery to one of `endpoints` may be tried; None if none waits."""
+    query = select(func.min(delivery.c.next_at)).where(
+        delivery.c.state == "pending", delivery.c.endpoint.in_(list(endpoints))
+    )
+    return connection.execute(query).scalar()
+
+
+def delivered(connection: Connection, endpoint_name: str, seqs: Iterable[int]) -> None:
+    """Those deliveries are done."""
+    for seq in seqs:
+        connection.execute(delete(delivery).where(delivery.c.event_seq == seq, delivery.c.endpoint == endpoint_name))
+
+
+def postponed(connection: Connection, item: Pending, next_at: float, error: str) -> None:
+    """The delivery failed and will be tried again at `next_at`."""
+    _set(connection, item, attempts=item.attempts + 1, next_at=next_at, error=error)
+
+
+def parked(connection: Connection, item: Pending, error: str) -> None:
+    """The delivery failed for the last time; it waits for `monitor deliveries retry`."""
+    _set(connection, item, state="parked", attempts=item.attempts + 1, error=error)
+
+
+def _set(connection: Connection, item: Pending, **values: Any) -> None:
+    connection.execute(
+        update(delivery).where(delivery.c.event_seq == item.seq, delivery.c.endpoint == item.endpoint).values(**values)
+    )
+
+
+def disable(connection: Connection, name: str, reason: str, now: float) -> None:
+    """The endpoint said 410 Gone: nothing more is sent there; what waits for it is parked."""
+    connection.execute(delete(endpoint).where(endpoint.c.name == name))
+    connection.execute(insert(endpoint).values(name=name, disabled_at=now, reason=reason))
+    connection.execute(
+        update(delivery)
+        .where(delivery.c.endpoint == name, delivery.c.state == "pending")
+        .values(state="parked", error=reason)
+    )
+
+
+def delivery_counts(connection: Connection) -> list[tuple[str, str, int, str | None]]:
+    """(endpoint, state, how many, an error of one of them), for `status`."""
+    query = (
+        select(delivery.c.endpoint, delivery.c.state, func.count(), func.max(delivery.c.error))
+        .group_by(delivery.c.endpoint, delivery.c.state)
+        .order_by(delivery.c.endpoint)
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in connection.execute(query)]
+
+
+def read_events(
+    connection: Connection,
+    *,
+    after: int = 0,
+    since: float | None = None,
+    types: Sequence[str] = (),
+    site: str | None = None,
+    limit: int | None = None,
+) -> list[tuple[int, dict[str, Any]]]:
+    """(sequence number, CloudEvents object) of the log, oldest first. `types` are globs such as ``url.*``."""
+    query = select(event.c.seq, event.c.body).where(event.c.seq > after).order_by(event.c.seq)
+    if since is not None:
+        query = query.where(event.c.time_at >= since)
+    if site is not None:
+        query = query.where(event.c.site == site)
+    if types:
+        query = query.where(
+            or_(*(event.c.type.like(t.replace("_", r"\_").replace("*", "%"), escape="\\") for t in types))
+        )
+    if limit is not None:
+        query = query.limit(limit)
+    return [(row.seq, json.loads(row.body)) for row in connection.execute(query)]
+
+
+def count_by_type(connection: Connection, after: int = 0) -> dict[str, int]:
+    """How many events of each type the log has behind sequence number `after`."""
+    query = select(event.c.type, func.count()).where(event.c.seq > after).group_by(event.c.type)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def last_seq(connection: Connection) -> int:
+    """Sequence number of the newest event, 0 if there is none."""
+    return connection.execute(select(func.max(event.c.seq))).scalar() or 0

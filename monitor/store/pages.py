@@ -1,0 +1,291 @@
+"""Pages, sightings and entries: what the reconciler is given, and its intents written down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Table, bindparam, delete, func, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from monitor.core.page_checks import PageMemory
+from monitor.core.reconcile import Changes, Check, KnownEntry, KnownPage, KnownRow
+from monitor.core.reconcile_sitemap import Absence
+from monitor.store.schema import document, entry, page, page_check, sighting, source
+
+CHUNK = 500
+
+
+def chunks(items: Iterable[Any], size: int = CHUNK) -> Iterator[list[Any]]:
+    """Lists of at most `size` of `items`: databases bound the number of parameters."""
+    iterator = iter(items)
+    while batch := list(islice(iterator, size)):
+        yield batch
+
+
+def upsert(connection: Connection, table: Table, keys: Sequence[str], rows: list[dict[str, Any]]) -> None:
+    """Insert rows or replace the columns given of those with the same `keys`."""
+    if not rows:
+        return
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    statement = dialect.insert(table)
+    columns = {name: statement.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(statement.on_conflict_do_update(index_elements=list(keys), set_=columns), rows)
+
+
+_PAGE = [c for c in page.c if c.name in KnownPage.__dataclass_fields__]
+_ENTRY = [c for c in entry.c if c.name in KnownEntry.__dataclass_fields__]
+_ROW = [c for c in sighting.c if c.name in KnownRow.__dataclass_fields__]
+
+
+def known_pages(connection: Connection, site_id: int, ids: Collection[int]) -> dict[int, KnownPage]:
+    """The stored pages among `ids`."""
+    found = {}
+    for batch in chunks(ids):
+        query = select(*_PAGE).where(page.c.site_id == site_id, page.c.id.in_(batch))
+        for row in connection.execute(query):
+            found[row.id] = KnownPage(**row._mapping)
+    return found
+
+
+def known_entries(
+    connection: Connection, document_id: int, shown: Collection[str], page_ids: Collection[int]
+) -> dict[str, KnownEntry]:
+    """Entries of a feed that matter to a read: those shown, those listed until now, those of the same pages."""
+    mine = select(*_ENTRY).where(entry.c.document_id == document_id)
+    found = {}
+    for row in connection.execute(mine.where(or_(entry.c.listed, entry.c.absent > 0))):
+        found[row.entry_id] = KnownEntry(**row._mapping)
+    for batch in chunks(i for i in shown if i not in found):
+        for row in connection.execute(mine.where(entry.c.entry_id.in_(batch))):
+            found[row.entry_id] = KnownEntry(**row._mapping)
+    for ids in chunks(page_ids):
+        for row in connection.execute(mine.where(entry.c.page_id.in_(ids))):
+            found.setdefault(row.entry_id, KnownEntry(**row._mapping))
+    return found
+
+
+def pending_entries(connection: Connection, document_id: int) -> list[KnownEntry]:
+    """Entries that were absent from within the window and are not yet confirmed to be gone."""
+    query = select(*_ENTRY).where(entry.c.document_id == document_id, entry.c.absent > 0)
+    return [KnownEntry(**row._mapping) for row in connection.execute(query)]
+
+
+def known_rows(connection: Connection, document_id: int) -> dict[int, KnownRow]:
+    """All sightings of a document by page id."""
+    query = select(*_ROW).where(sighting.c.document_id == document_id)
+    return {row.page_id: KnownRow(*row) for row in connection.execute(query)}
+
+
+def apply(connection: Connection, site_id: int, document_id: int, changes: Changes, seen_at: float) -> None:
+    """Write the intents of one read, all but events (see `store.events`).
+
+    `seen_at` is when the document last listed what it now dropped.
+    """
+    upsert(
+        connection,
+        page,
+        ("site_id", "id"),
+        [
+            {
+                "site_id": site_id,
+                "id": p.id,
+                "key": p.key,
+                "url": p.url,
+                "title": p.title,
+                "first_at": p.first_at,
+                "announced": p.announced,
+                "changed_at": p.changed_at,
+                "changed": p.changed,
+                "missing_at": p.missing_at,
+                "missing_reason": p.missing_reason,
+            }
+            for p in changes.pages.values()
+        ],
+    )
+    if changes.dropped:
+        connection.execute(
+            update(sighting)
+            .where(sighting.c.document_id == document_id, sighting.c.page_id == bindparam("page"))
+            .values(last_at=seen_at, absent=0),
+            [{"page": number} for number in changes.dropped],
+        )
+    upsert(connection, sighting, ("document_id", "page_id"), [_sighting(document_id, row) for row in changes.rows])
+    for batch in chunks(changes.forgotten):
+        connection.execute(delete(entry).where(entry.c.document_id == document_id, entry.c.entry_id.in_(batch)))
+    upsert(connection, entry, ("document_id", "entry_id"), [_entry(document_id, e) for e in changes.entries])
+
+
+def add_checks(connection: Connection, site_id: int, document_id: int, checks: Sequence[Check], now: float) -> None:
+    """Note the pages that must be asked; a question already open is replaced by the newer one."""
+    upsert(
+        connection,
+        page_check,
+        ("site_id", "page_id", "why"),
+        [
+            {
+                "site_id": site_id,
+                "page_id": check.page_id,
+                "why": check.why,
+                "document_id": document_id,
+                "detail": json.dumps(check.detail),
+                "asked_at": now,
+            }
+            for check in {(c.page_id, c.why): c for c in checks}.values()
+        ],
+    )
+
+
+def open_checks(connection: Connection, site_id: int) -> list[tuple[int, Check]]:
+    """(document id, check) of every page of a site that must be asked, oldest first."""
+    query = select(page_check).where(page_check.c.site_id == site_id).order_by(page_check.c.asked_at)
+    return [(row.document_id, Check(row.page_id, row.why, json.loads(row.detail))) for row in connection.execute(query)]
+
+
+def sites_with_checks(connection: Connection) -> list[int]:
+    """Ids of the sites that have open checks."""
+    return list(connection.scalars(select(page_check.c.site_id).distinct()))
+
+
+def close_check(connection: Connection, site_id: int, check: Check) -> None:
+    """The page was asked."""
+    connection.execute(
+        delete(page_check).where(
+            page_check.c.site_id == site_id, page_check.c.page_id == check.page_id, page_check.c.why == check.why
+        )
+    )
+
+
+def page_memory(connection: Connection, site_id: int, page_id: int) -> PageMemory:
+    """What earlier reads of a page left."""
+    row = connection.execute(
+        select(page.c.etag, page.c.last_modified, page.c.url, page.c.fingerprint).where(
+            page.c.site_id == site_id, page.c.id == page_id
+        )
+    ).one()
+    return PageMemory(row.etag, row.last_modified, row.url, row.fingerprint)
+
+
+def set_page(connection: Connection, site_id: int, page_id: int, **values: Any) -> None:
+    """Write columns of a page."""
+    connection.execute(update(page).where(page.c.site_id == site_id, page.c.id == page_id).values(**values))
+
+
+def is_listed(connection: Connection, site_id: int, page_id: int) -> bool:
+    """Whether any document of the site lists the page now."""
+    query = (
+        select(func.count())
+        .select_from(sighting.join(document).join(source))
+        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, sighting.c.last_at.is_(None))
+    )
+    return bool(connection.execute(query).scalar())
+
+
+def count_absences(connection: Connection, source_id: int, limit: int) -> None:
+    """One more complete read of the tree that lacked these rows."""
+    mine = select(document.c.id).where(document.c.source_id == source_id)
+    connection.execute(
+        update(sighting)
+        .where(sighting.c.document_id.in_(mine), sighting.c.last_at.is_not(None), sighting.c.absent < limit)
+        .values(absent=sighting.c.absent + 1)
+    )
+
+
+def drop_all(connection: Connection, document_ids: Sequence[int], seen_at: float) -> None:
+    """The documents are listed no more, and so are their rows."""
+    for batch in chunks(document_ids):
+        connection.execute(
+            update(sighting)
+            .where(sighting.c.document_id.in_(batch), sighting.c.last_at.is_(None))
+            .values(last_at=seen_at, absent=0)
+        )
+
+
+def listed_rows(connection: Connection, document_ids: Sequence[int]) -> int:
+    """How many rows the documents list now."""
+    total = 0
+    for batch in chunks(document_ids):
+        query = select(func.count()).where(sighting.c.document_id.in_(batch), sighting.c.last_at.is_(None))
+        total += connection.execute(query).scalar() or 0
+    return total
+
+
+def absences(connection: Connection, site_id: int, source_id: int, confirm: int) -> list[Absence]:
+    """Pages that this source has lacked `confirm` times and nothing lists, with all else that ever listed them."""
+    other, other_document, other_source = sighting.alias(), document.alias(), source.alias()
+    listed = (
+        select(other.c.page_id)
+        .select_from(
+            other.join(other_document, other_document.c.id == other.c.document_id).join(
+                other_source, other_source.c.id == other_document.c.source_id
+            )
+        )
+        .where(other.c.page_id == page.c.id, other.c.last_at.is_(None), other_source.c.site_id == site_id)
+    )
+    query = (
+        select(*_PAGE, document.c.kind, document.c.url.label("document_url"), sighting.c.last_at, sighting.c.absent)
+        .select_from(sighting.join(document).join(page, page.c.id == sighting.c.page_id))
+        .where(
+            document.c.source_id == source_id,
+            document.c.kind == "sitemap",
+            page.c.site_id == site_id,
+            page.c.missing_at.is_(None),
+            sighting.c.last_at.is_not(None),
+            sighting.c.absent >= confirm,
+            ~listed.exists(),
+        )
+    )
+    found = []
+    names = KnownPage.__dataclass_fields__
+    for row in connection.execute(query).all():
+        values = {name: row._mapping[name] for name in names}
+        others = connection.execute(
+            select(document.c.kind, sighting.c.last_at.is_(None), sighting.c.absent)
+            .select_from(sighting.join(document).join(source))
+            .where(sighting.c.page_id == row.id, source.c.site_id == site_id, document.c.url != row.document_url)
+        ).all()
+        found.append(
+            Absence(
+                KnownPage(**values),
+                row.kind,
+                row.document_url,
+                row.last_at,
+                row.absent,
+                tuple((kind, bool(listed), absent) for kind, listed, absent in others),
+            )
+        )
+    return found
+
+
+def _sighting(document_id: int, row: KnownRow) -> dict[str, Any]:
+    return {
+        "document_id": document_id,
+        "page_id": row.page_id,
+        "url": row.url,
+        "first_at": row.first_at,
+        "last_at": row.last_at,
+        "absent": row.absent,
+        "lastmod": row.lastmod,
+        "title": row.title,
+        "title_at": row.title_at,
+    }
+
+
+def _entry(document_id: int, known: KnownEntry) -> dict[str, Any]:
+    return {
+        "document_id": document_id,
+        "entry_id": known.entry_id,
+        "page_id": known.page_id,
+        "page_key": known.page_key,
+        "title": known.title,
+        "content_hash": known.content_hash,
+        "previous_hash": known.previous_hash,
+        "flips": known.flips,
+        "published_at": known.published_at,
+        "updated_at": known.updated_at,
+        "first_at": known.first_at,
+        "listed": known.listed,
+        "absent": known.absent,
+    }

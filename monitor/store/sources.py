@@ -1,0 +1,339 @@
+"""Sites, sources and documents: what is watched, and when it is due."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+
+from monitor.core.http import Validators
+from monitor.core.reconcile import DocumentMemory
+from monitor.model import SourceKind
+from monitor.store.schema import document, page, sighting, site, source
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow:
+    """A site as stored. Instants in seconds since the epoch."""
+
+    id: int
+    name: str
+    url: str
+    watching_since_at: float | None
+    discovered_at: float | None
+    discovery_next_at: float | None
+    discovery_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A source as stored, with its site's name. Instants in seconds since the epoch."""
+
+    id: int
+    site_id: int
+    site: str
+    kind: SourceKind
+    url: str
+    origin: str
+    active: bool
+    state: str
+    baseline_at: float | None
+    next_at: float
+    retry_at: float | None
+    last_at: float | None
+    last_result: str | None
+    last_error: str | None
+    last_status: int | None
+    failures: int
+    failing_since_at: float | None
+    schedule: str | None
+    reason: str | None
+    counts: str | None
+    most_new: int
+    passes: int
+    moves: int
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document as stored."""
+
+    id: int
+    source_id: int
+    url: str
+    parent: str | None
+    kind: str
+    validators_url: str | None
+    etag: str | None
+    last_modified: str | None
+    body_hash: str | None
+    read_at: float | None
+    complete_at: float | None
+    full_at: float | None
+    baseline_at: float | None
+    quiet: bool
+    partials: int
+    unlisted: bool
+    pending: int
+    counts: str | None
+    suspect: int | None
+    error: str | None
+    state: str | None
+
+    def validators(self) -> Validators | None:
+        """What to send for a conditional request; None for a full read."""
+        if self.validators_url is None or self.unlisted or self.suspect is not None:
+            return None
+        return Validators(self.validators_url, self.etag, self.last_modified)
+
+    def memory(self) -> DocumentMemory:
+        """The reconciler's view of the document."""
+        return DocumentMemory(
+            url=self.url,
+            kind=self.kind,
+            read_at=self.read_at,
+            baseline_at=self.baseline_at,
+            quiet=self.quiet,
+            partials=self.partials,
+            pending=self.pending,
+            counts=tuple(json.loads(self.counts)) if self.counts else (),
+            suspect=self.suspect,
+            state=json.loads(self.state) if self.state else {},
+        )
+
+
+_SOURCE = [c for c in source.c if c.name in SourceRow.__dataclass_fields__]
+
+
+def _source_row(row: Row[Any]) -> SourceRow:
+    return SourceRow(**row._mapping)
+
+
+def sync_sites(connection: Connection, wanted: Iterable[tuple[str, str]], now: float) -> None:
+    """Make the stored sites those of the configuration, (name, url) each.
+
+    A site that left keeps its history, its sources are laid to rest. A site whose URL changed is discovered anew.
+    """
+    names = []
+    for name, url in wanted:
+        names.append(name)
+        row = connection.execute(select(site).where(site.c.name == name)).first()
+        if row is None:
+            connection.execute(insert(site).values(name=name, url=url, discovery_next_at=now))
+        elif row.url != url:
+            connection.execute(update(site).where(site.c.id == row.id).values(url=url, discovery_next_at=now))
+    gone = select(site.c.id).where(site.c.name.not_in(names))
+    connection.execute(update(source).where(source.c.site_id.in_(gone)).values(active=False))
+
+
+def sites(connection: Connection) -> dict[str, SiteRow]:
+    """All stored sites by name."""
+    return {row.name: SiteRow(**row._mapping) for row in connection.execute(select(site))}
+
+
+def set_site(connection: Connection, site_id: int, **values: Any) -> None:
+    """Write columns of a site."""
+    connection.execute(update(site).where(site.c.id == site_id).values(**values))
+
+
+def sync_sources(
+    connection: Connection, site_id: int, wanted: Sequence[tuple[SourceKind, str, str]], now: float, *, origins: str
+) -> list[str]:
+    """Add the (kind, url, origin) not yet stored, wake those asleep, lay to rest those of `origins` not wanted.
+
+    `origins` is ``config`` or ``discovery``: each speaks only for its own. A source that moved or is gone for good
+    stays so. Returns the URLs that are new.
+    """
+    stored = {row.url: row for row in connection.execute(select(source).where(source.c.site_id == site_id)).all()}
+    added = []
+    for kind, url, origin in wanted:
+        row = stored.get(url)
+        if row is None:
+            connection.execute(
+                insert(source).values(
+                    site_id=site_id, kind=kind, url=url, origin=origin, active=True, state="new", next_at=now
+                )
+            )
+            added.append(url)
+        elif not row.active and row.state not in ("gone", "moved"):
+            connection.execute(update(source).where(source.c.id == row.id).values(active=True, origin=origin))
+        elif row.active and origins == "config" and row.origin != "config":
+            connection.execute(update(source).where(source.c.id == row.id).values(origin="config"))
+    if origins == "config":
+        urls = {url for _kind, url, _origin in wanted}
+        for url, row in stored.items():
+            if row.origin == "config" and row.active and url not in urls:
+                connection.execute(update(source).where(source.c.id == row.id).values(active=False))
+    return added
+
+
+def rest_discovered(connection: Connection, site_id: int, kinds: Sequence[str]) -> None:
+    """Lay to rest the discovered sources of `kinds`: the configuration names its own now."""
+    connection.execute(
+        update(source)
+        .where(source.c.site_id == site_id, source.c.kind.in_(kinds), source.c.origin != "config")
+        .values(active=False)
+    )
+
+
+def all_sources(connection: Connection, *, active: bool = True) -> list[SourceRow]:
+    """Every source with its site's name, in the order of site, kind and id."""
+    query = select(*_SOURCE, site.c.name.label("site")).join(site).order_by(site.c.id, source.c.kind, source.c.id)
+    if active:
+        query = query.where(source.c.active)
+    return [_source_row(row) for row in connection.execute(query)]
+
+
+def due_sources(connection: Connection, now: float, busy: Iterable[int], limit: int) -> list[SourceRow]:
+    """Active sources whose time has come, longest overdue first, without those in `busy`."""
+    query = (
+        select(*_SOURCE, site.c.name.label("site"))
+        .join(site)
+        .where(source.c.active, source.c.next_at <= now)
+        .order_by(source.c.next_at)
+        .limit(limit)
+    )
+    taken = set(busy)
+    if taken:
+        query = query.limit(limit + len(taken))
+    return [row for row in map(_source_row, connection.execute(query)) if row.id not in taken][:limit]
+
+
+def next_due(connection: Connection, busy: Iterable[int] = ()) -> float | None:
+    """When the next active source that is not in `busy` is due; None if there is none."""
+    taken = set(busy)
+    query = select(source.c.id, source.c.next_at).where(source.c.active).order_by(source.c.next_at)
+    for row in connection.execute(query.limit(len(taken) + 1)):
+        if row.id not in taken:
+            return float(row.next_at)
+    return None
+
+
+def root_documents(connection: Connection, source_ids: Sequence[int]) -> dict[int, DocumentRow]:
+    """The root document of each source that has one."""
+    found: dict[int, DocumentRow] = {}
+    for start in range(0, len(source_ids), 500):
+        batch = source_ids[start : start + 500]
+        query = select(document).where(document.c.source_id.in_(batch), document.c.parent.is_(None))
+        for row in connection.execute(query):
+            found.setdefault(row.source_id, DocumentRow(*row))
+    return found
+
+
+def source_by_id(connection: Connection, source_id: int) -> SourceRow:
+    """One source."""
+    query = select(*_SOURCE, site.c.name.label("site")).join(site).where(source.c.id == source_id)
+    return _source_row(connection.execute(query).one())
+
+
+def set_source(connection: Connection, source_id: int, **values: Any) -> None:
+    """Write columns of a source."""
+    connection.execute(update(source).where(source.c.id == source_id).values(**values))
+
+
+def documents(connection: Connection, source_id: int) -> dict[str, DocumentRow]:
+    """The documents of a source by URL."""
+    rows = connection.execute(select(document).where(document.c.source_id == source_id))
+    return {row.url: DocumentRow(**row._mapping) for row in rows}
+
+
+def document_by_id(connection: Connection, document_id: int) -> DocumentRow:
+    """One document."""
+    return DocumentRow(**connection.execute(select(document).where(document.c.id == document_id)).one()._mapping)
+
+
+def add_document(
+    connection: Connection, source_id: int, url: str, kind: str, parent: str | None, *, quiet: bool
+) -> DocumentRow:
+    """Store a document that is not known yet and return it; one that is known is returned as it is."""
+    found = connection.execute(select(document).where(document.c.source_id == source_id, document.c.url == url)).first()
+    if found is not None:
+        return DocumentRow(**found._mapping)
+    result = connection.execute(
+        insert(document).values(source_id=source_id, url=url, kind=kind, parent=parent, quiet=quiet)
+    )
+    return document_by_id(connection, int(result.inserted_primary_key[0]))
+
+
+def set_document(connection: Connection, document_id: int, **values: Any) -> None:
+    """Write columns of a document."""
+    connection.execute(update(document).where(document.c.id == document_id).values(**values))
+
+
+def roots(connection: Connection, site_id: int) -> set[str]:
+    """URLs of the active sources of a site: an index leaves these children to their own source."""
+    return set(connection.scalars(select(source.c.url).where(source.c.site_id == site_id, source.c.active)))
+
+
+def children(connection: Connection, source_id: int, parent: str) -> list[str]:
+    """URLs of the documents that an index listed when it was last read."""
+    return list(
+        connection.scalars(
+            select(document.c.url)
+            .where(document.c.source_id == source_id, document.c.parent == parent, document.c.unlisted.is_(False))
+            .order_by(document.c.id)
+        )
+    )
+
+
+SOURCE_POLLED = (
+    update(source)
+    .where(source.c.id == bindparam("source_id"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in (
+                "state",
+                "next_at",
+                "retry_at",
+                "last_at",
+                "last_result",
+                "last_error",
+                "last_status",
+                "failures",
+                "failing_since_at",
+                "schedule",
+                "reason",
+                "moves",
+            )
+        }
+    )
+)
+"""What every poll writes of its source; many go as one `executemany`."""
+
+DOCUMENT_CONFIRMED = (
+    update(document)
+    .where(document.c.id == bindparam("document_id"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in ("validators_url", "etag", "last_modified", "read_at", "complete_at", "full_at", "error")
+        }
+    )
+)
+"""What a read that confirmed a document unchanged writes of it."""
+
+
+def counts_by_source(connection: Connection) -> Mapping[int, tuple[int, int]]:
+    """(documents, pages listed now) of each source."""
+    rows = connection.execute(
+        select(
+            document.c.source_id,
+            func.count(document.c.id.distinct()),
+            func.count(sighting.c.page_id).filter(sighting.c.last_at.is_(None)),
+        )
+        .join(sighting, sighting.c.document_id == document.c.id, isouter=True)
+        .group_by(document.c.source_id)
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
+
+
+def counts_by_site(connection: Connection) -> Mapping[int, tuple[int, int]]:
+    """(pages known, pages missing now) of each site."""
+    rows = connection.execute(
+        select(page.c.site_id, func.count(), func.count(page.c.missing_at)).group_by(page.c.site_id)
+    )
+    return {row[0]: (row[1], row[2]) for row in rows}
