@@ -110,7 +110,7 @@ def minimal(
             name = free_name(default_name(web_url(url)), {site.name for site in sites}, "-")
         except ValueError as error:
             message = str(error).replace("{value}", repr(url)).replace("{raw}", url)
-            problems.append(ConfigProblem("arguments", None, "", message))
+            problems.append(ConfigProblem("", None, "", message))
             continue
         sites.append(Site(name=name, url=url, settings=settings))
     if problems:

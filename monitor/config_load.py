@@ -145,7 +145,9 @@ def read_tree(text: str, file: str, env: Mapping[str, str]) -> Tree:
     except RecursionError:
         raise ConfigError([ConfigProblem(file, None, "", "brackets are nested too deeply")]) from None
     except (YAMLError, ValueError, LookupError, ArithmeticError, NotImplementedError) as error:
-        raise ConfigError([_syntax(tree, getattr(error, "reason", ""), None)]) from None
+        position = getattr(error, "position", None)
+        line = None if position is None else text.count("\n", 0, position) + 1
+        raise ConfigError([_syntax(tree, getattr(error, "reason", ""), line)]) from None
     if root is None or (isinstance(root, ScalarNode) and root.tag == _TAG + "null"):
         raise ConfigError([ConfigProblem(file, None, "", "is empty; a configuration needs at least 'sites:'")])
     if not isinstance(root, MappingNode):
@@ -165,7 +167,7 @@ def _compose(text: str) -> Node | None:
 
 def _syntax(tree: Tree, problem: str, line: int | None) -> ConfigProblem:
     hint = next((hint for sign, hint in _HINTS if sign in problem), "")
-    if "special characters" in problem or (not problem and line is None):
+    if "special characters" in problem or not problem:
         hint = "holds control characters; is it a text file?"
     return ConfigProblem(tree.file, line, "", hint or f"is no valid YAML: {printable(problem, 100)}")
 

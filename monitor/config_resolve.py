@@ -38,6 +38,7 @@ _ALERT = TypeAdapter(schema.Alert)
 _SITE = TypeAdapter(schema.SiteModel)
 _DEFAULTS = TypeAdapter(schema.SettingsModel)
 _DATABASE = TypeAdapter(Database)
+_EXTRA = "extra_forbidden"
 _SECRET_KEYS = frozenset({"secret", "proxy", "database"})
 
 
@@ -90,9 +91,18 @@ def _checked(tree: Tree, adapter: TypeAdapter[Value], value: Any, place: Place) 
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        for item in error.errors(include_url=False, include_input=True):
-            _report(tree, place, item)
+        items = error.errors(include_url=False, include_input=True)
+        meant = {(*item["loc"][:-1], _meant((*place, *item["loc"]))) for item in items if item["type"] == _EXTRA}
+        for item in items:
+            # `page` in place of `pages` is one mistake, not an unknown key and a missing one.
+            if item["type"] != "missing" or item["loc"] not in meant:
+                _report(tree, place, item)
         return None
+
+
+def _meant(place: Place) -> str | None:
+    """The key that the unknown one at `place` was probably meant to be."""
+    return nearest(str(place[-1]), _keys(_model_at(place[:-1])))
 
 
 def _report(tree: Tree, place: Place, item: Mapping[str, Any]) -> None:
@@ -104,7 +114,7 @@ def _report(tree: Tree, place: Place, item: Mapping[str, Any]) -> None:
     if kind == "missing":
         return tree.report(where, "is missing")
     where = tree.known(where)
-    if kind == "extra_forbidden":
+    if kind == _EXTRA:
         return tree.report(where, _unknown(str(where[-1]), _model_at(where[:-1])))
     if kind == "value_error":
         error = context["error"]
@@ -184,8 +194,12 @@ _HOMES: tuple[tuple[str, type[BaseModel]], ...] = (
 )
 
 
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
 def _unknown(key: str, model: type[BaseModel]) -> str:
-    keys = [info.alias or name for name, info in model.model_fields.items()]
+    keys = _keys(model)
     near = nearest(key, keys)
     if near:
         return f"unknown key; did you mean {near!r}?"

@@ -19,23 +19,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from monitor.config_load import Expanded, nearest, printable
 from monitor.core.url import host_of
-
-EVENT_TYPES = (
-    "url.new",
-    "url.changed",
-    "url.missing",
-    "url.returned",
-    "source.baseline",
-    "source.gap",
-    "source.failing",
-    "source.recovered",
-    "source.moved",
-    "source.gone",
-    "source.surge",
-    "source.untrusted",
-    "source.trusted",
-)
-"""Every type of event, in the order of the contract."""
+from monitor.event_schema import EVENT_TYPES
 
 DETAIL = "\0"
 """Stands before what a message tells of the inside of a value; left out where the value is not to be shown."""

@@ -168,6 +168,9 @@ _TYPES: dict[str, tuple[str, Schema, tuple[str, ...]]] = {
     "source.trusted": ("A sitemap's lastmod regains trust", {"evidence": _TRUST}, ("evidence",)),
 }
 
+EVENT_TYPES = tuple(_TYPES)
+"""Every type of event, in the order of the contract."""
+
 
 def event_schema() -> Schema:
     """The JSON Schema (2020-12) of one event: a CloudEvents 1.0 envelope, and `data` by `type`."""
