@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -32,7 +33,10 @@ MAX_ENTRIES = 50_000
 MAX_BYTES = 100_000_000
 """Size of a compressed body once it is unpacked."""
 
-_XML_TYPES = re.compile(r"(?:application|text)/(?:[\w.+-]*\+)?xml\Z|application/(?:octet-stream|rss|atom)\Z", re.I)
+_XML_TYPES = re.compile(
+    r"(?:application|text)/(?:[\w.+-]*\+)?xml(?:-dtd|-external-parsed-entity)?\Z|application/(?:octet-stream|rss|atom)\Z",
+    re.I,
+)
 _HEADERS = {"content-type": "application/xml; charset=utf-8"}
 # A run of letters that no text has; feedparser's search for e-mail addresses takes time by its square.
 _ENDLESS = re.compile(rb"[\w.+-]{4000,}", re.A)
@@ -75,7 +79,7 @@ def parse_feed(data: bytes, url: str, content_type: str | None = None, known: fr
         url=url,
         entries=tuple(candidate.entry for candidate in read.candidates if candidate.entry.id not in known),
         ids=read.ids,
-        size=len(read.ids),
+        size=read.size,
         complete=whole and source.complete and not read.lost,
         problems=tuple(problems + read.problems),
         dates=read.dates,
@@ -101,6 +105,8 @@ class _Reading:
     channel: Any
     candidates: list[Candidate]
     ids: tuple[str, ...]
+    size: int
+    """Entries shown; repetitions count here, but have no id of their own."""
     dates: tuple[datetime, ...]
     problems: list[Problem]
     lost: bool = False
@@ -160,10 +166,13 @@ def _parsed(data: bytes) -> Any:
 def _read_all(source: _Source, url: str) -> _Reading:
     """Read the whole document."""
     parsed = _parsed(source.data)
+    if source.tags and not isinstance(parsed, Exception) and not parsed["entries"]:
+        # Prefixes of a namespace that was never declared.
+        parsed = _parsed(re.sub(rb"(</?)(?:rss|atom):(?=\w)", rb"\1", source.data, flags=re.I))
     problems = []
     if isinstance(parsed, Exception):
         said = f"The feed parser failed: {type(parsed).__name__}: {str(parsed)[:100]}."
-        return _Reading({}, [], (), (), [Problem("parser.failed", "feed", said)], True)
+        return _Reading({}, [], (), 0, (), [Problem("parser.failed", "feed", said)], True)
     entries = parsed["entries"]
     lost = source.tags is not None and len(entries) != source.tags
     if lost:
@@ -173,12 +182,16 @@ def _read_all(source: _Source, url: str) -> _Reading:
         said = f"Of {len(entries)} entries only the first {MAX_ENTRIES} were read."
         problems.append(Problem("feed.too-many", "feed", said))
         entries, lost = entries[:MAX_ENTRIES], True
-    candidates = [read_entry(raw, url, number, source.dated) for number, raw in enumerate(entries, 1)]
+    sure = source.items is not None and len(source.items) == len(entries) and not parsed["bozo"]
+    items: Sequence[Item | None] = source.items if sure and source.items else [None] * len(entries)
+    pairs = zip(entries, items, strict=True)
+    candidates = [read_entry(raw, url, number, source.dated, item) for number, (raw, item) in enumerate(pairs, 1)]
     candidates = identify(candidates, problems)
     return _Reading(
         parsed["feed"],
         candidates,
         tuple(candidate.entry.id for candidate in candidates),
+        len(entries),
         tuple(candidate.date for candidate in candidates if candidate.date is not None),
         problems,
         lost,
@@ -198,15 +211,14 @@ def _read_unknown(source: _Source, url: str, known: frozenset[str]) -> _Reading 
         return None
     fresh: dict[str, Candidate] = {}
     for (number, key), raw in zip(wanted, parsed["entries"], strict=True):
-        candidate = read_entry(raw, url, number, source.dated)
-        guid = source.items[number - 1].guid
-        if candidate.guid != guid or (not guid and candidate.entry.url != key):
+        candidate = read_entry(raw, url, number, source.dated, source.items[number - 1])
+        if not candidate.guid and candidate.entry.url != key:
             return None
-        entry = replace(candidate.entry, id=key, id_kind="guid" if guid else "link")
+        entry = replace(candidate.entry, id=key, id_kind="guid" if candidate.guid else "link")
         fresh[key] = replace(candidate, entry=entry)
     dates = (
         fresh[key].date if key in fresh else instant(item.published) or instant(item.updated)
         for key, item in zip(ids, source.items, strict=True)
     )
     shown = tuple(date for date in dates if date is not None)
-    return _Reading(parsed["feed"], list(fresh.values()), tuple(ids), shown, [])
+    return _Reading(parsed["feed"], list(fresh.values()), tuple(ids), len(ids), shown, [])

@@ -15,6 +15,7 @@ from urllib.parse import urljoin, urlsplit
 from feedparser.datetimes import _parse_date
 
 from monitor.core.dates import parse_date
+from monitor.core.feed_scan import Item
 from monitor.core.feed_text import content_hash, reader_text
 from monitor.model import Entry, IdKind, Problem
 
@@ -78,8 +79,12 @@ def absolute(base: str, link: str) -> str | None:
         return None
 
 
-def read_entry(raw: Any, url: str, number: int, dated: bool) -> Candidate:
-    """One of feedparser's entries. `dated`: what the format calls its date is that of publication (RSS `dc:date`)."""
+def read_entry(raw: Any, url: str, number: int, dated: bool, item: Item | None = None) -> Candidate:
+    """One of feedparser's entries. `dated`: what the format calls its date is that of publication (RSS `dc:date`).
+
+    `item` is the same entry as scanned, where that is sure. Its id is the one that was published: feedparser resolves
+    ids as if they were links, so that they would change with the base.
+    """
     place, problems = f"entry {number}", list[Problem]()
     title = detail_text(raw, "title")
     published_text, updated_text = text_of(raw, "published"), text_of(raw, "updated")
@@ -95,10 +100,9 @@ def read_entry(raw: Any, url: str, number: int, dated: bool) -> Candidate:
         bodies.insert(0, (text_of(detail, "value"), detail.get("type") in _MARKUP))
         summary = reader_text(*bodies[0]) or None
     else:
-        summary = reader_text(text_of(raw, "summary"), True) or None if not bodies else None
-        if summary:
-            bodies.append((text_of(raw, "summary"), True))
-    link = best_link(raw, url)
+        summary = reader_text(text_of(raw, "summary"), True) or None  # feedparser's copy of the content
+        bodies = bodies or [(text_of(raw, "summary"), True)]
+    link = best_link(raw, url) or (absolute(url, item.plain_link) if item else None)
     if link is None and text_of(raw, "link") not in ("", text_of(raw, "id")):
         problems.append(Problem("entry.link", place, f"{text_of(raw, 'link')[:80]!r} is no URL of the web."))
     original = text_of(raw, "feedburner_origlink") or text_of(raw, "pheedo_origlink")
@@ -115,7 +119,8 @@ def read_entry(raw: Any, url: str, number: int, dated: bool) -> Candidate:
         content_hash=content_hash(title, bodies),
         original_url=absolute(url, original) if original else None,
     )
-    return Candidate(entry, text_of(raw, "id"), number, published_text or updated_text, tuple(problems))
+    guid = item.guid if item else text_of(raw, "id")
+    return Candidate(entry, guid, number, published_text or updated_text, tuple(problems))
 
 
 def text_of(raw: Any, key: str) -> str:

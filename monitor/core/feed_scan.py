@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-from urllib.parse import urljoin
 from xml.parsers import expat
 
 MAX_DEPTH = 500
@@ -71,6 +70,11 @@ class Item:
     def link(self) -> str:
         """Its plain link, "" where it has none or several."""
         return self.texts.get("link", "")
+
+    @property
+    def plain_link(self) -> str:
+        """A link that feedparser leaves out for another in its attributes (``<link uri="at://...">``)."""
+        return self.texts.get("plain", "")
 
     @property
     def published(self) -> str:
@@ -141,6 +145,7 @@ class _Scanner:
         "depth",
         "item",
         "item_depth",
+        "kind",
         "offsets",
         "parser",
         "pieces",
@@ -158,6 +163,7 @@ class _Scanner:
         self.item_depth = 0  # 0: outside of entries
         self.source_depth = 0
         self.item = Item(0)
+        self.kind = ""
         self.offsets: list[int] = []
         self.pieces: list[str] = []
 
@@ -193,6 +199,7 @@ class _Scanner:
             if attributes.get("rel", "alternate").lower() == "alternate":
                 self.item.texts["link"] = ""  # which of several links is meant is feedparser's to say
         elif direct:
+            self.kind = "plain" if kind == "link" and ("uri" in attributes or "url" in attributes) else kind
             self.pieces = []
             self.parser.CharacterDataHandler = self.pieces.append
         else:
@@ -204,7 +211,7 @@ class _Scanner:
             self.offsets.pop()
         elif self.parser.CharacterDataHandler is not None:
             self.parser.CharacterDataHandler = None
-            _note(self.result, self.item, _kind(name), "".join(self.pieces).strip(), self.based)
+            self._note("".join(self.pieces).strip())
         elif depth == self.source_depth:
             self.source_depth = 0
         elif depth == self.item_depth:
@@ -215,20 +222,20 @@ class _Scanner:
             self.item_depth = 0
         self.depth = depth - 1
 
-
-def _note(result: Scan, item: Item, kind: str, text: str, based: bool) -> None:
-    """Keep one text of an entry, unless feedparser would do something to it that is not done here."""
-    if kind in ("id", "link"):
-        if kind in item.texts:
-            result.odd = result.odd or kind == "id"
-            item.texts[kind] = "" if kind == "link" else text
-            return
-        mojibake = not text.isascii() and any("\x7f" < char <= "\xff" for char in text)
-        moved = based and not (urljoin("http://a.invalid/b/", text) == urljoin("https://c.invalid/", text) == text)
-        if not text or mojibake or moved or "///" in text or (kind == "link" and "&" in text):
-            result.odd = result.odd or kind == "id"
-            text = ""
-    item.texts[kind] = text
+    def _note(self, text: str) -> None:
+        """Keep one text of an entry, unless feedparser would do something to it that is not done here."""
+        kind, texts = self.kind, self.item.texts
+        if kind == "id":
+            self.result.odd = self.result.odd or kind in texts or not text
+        elif kind in ("link", "plain"):
+            # Double encoding is undone by feedparser, references in a link are read again, and it knows of xml:base.
+            mojibake = not text.isascii() and any("\x7f" < char <= "\xff" for char in text)
+            relative = self.based and not text.startswith(("http://", "https://"))
+            if "link" in texts or mojibake or relative or "///" in text or "&" in text:
+                text = ""
+            elif kind == "plain":
+                texts["link"] = ""
+        texts[kind] = text
 
 
 def _name_at(data: bytes, offset: int) -> bytes:

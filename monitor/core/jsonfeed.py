@@ -60,7 +60,7 @@ def parse_json_feed(data: bytes, url: str, known: frozenset[str], max_entries: i
             candidates.append(_candidate(item, feed, url, number))
         else:
             problems.append(Problem("entry.invalid", f"entry {number}", "The item is no object."))
-    candidates = identify(candidates, problems)
+    size, candidates = len(candidates), identify(candidates, problems)
     fresh = [candidate for candidate in candidates if candidate.entry.id not in known]
     hubs = [_text(hub, "url") for hub in _list(feed, "hubs") if isinstance(hub, dict)]
     return Feed(
@@ -69,7 +69,7 @@ def parse_json_feed(data: bytes, url: str, known: frozenset[str], max_entries: i
         title=reader_text(_text(feed, "title"), False) or None,
         entries=tuple(candidate.entry for candidate in fresh),
         ids=tuple(candidate.entry.id for candidate in candidates),
-        size=len(candidates),
+        size=size,
         complete=complete,
         problems=(*problems, *(problem for candidate in fresh for problem in candidate.problems)),
         dates=tuple(candidate.date for candidate in candidates if candidate.date is not None),
