@@ -19,6 +19,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _SITEMAP = re.compile(r"\s*site-?maps?\s*[:\s]\s*(\S.*)", re.I)
 _BARE_URL = re.compile(r"\s*(https?://\S+)\s*", re.I)
 _AGENT = re.compile(r"\s*user(?:-|\s+)?agent\b\s*:?\s*(.*)", re.I)
+_RULE = re.compile(r"\s*(?:allow|dis?s?al+[oa]w|diasllow)\b", re.I)
 _COMPATIBLE = re.compile(r"compatible;\s*([^\s/;),]+)", re.I)
 _TOKEN = re.compile(r"[^\s/;(),]+")
 _NOBODY = "~nobody~"
@@ -120,15 +121,31 @@ def _product(user_agent: str) -> str:
 
 @lru_cache(maxsize=256)
 def _rules(text: str, product: str) -> Protego:
-    """The rules that concern `product`.
+    """The rules that concern `product`, read by protego, with two things put right before.
 
     protego copies each rule into every agent of its group: half a megabyte of agents and rules would become hundreds
-    of millions. So agents that cannot be meant share one name before it reads the file.
+    of millions, so agents that are not meant share one name. And to it another record, such as `Crawl-delay`, between
+    two agents ends their group, which RFC 9309 section 2.2.4 forbids: there all agents are named again before the rules.
     """
-    lines = []
+    lines: list[str] = []
+    agents: dict[str, None] = {}
+    interrupted = False
     for line in text.split("\n"):
         form = _AGENT.match(line)
-        name = form[1].partition("#")[0].strip().lower() if form is not None else "*"
-        meant = name == "*" or name.replace("*", "") in product
-        lines.append(line if meant else f"User-agent: {_NOBODY}")
+        if form is not None:
+            name = form[1].partition("#")[0].strip().lower()
+            meant = name == "*" or product.startswith(name.replace("*", ""))
+            named = f"User-agent: {name if meant else _NOBODY}"
+            agents[named] = None
+            lines.append(named)
+            continue
+        if not agents or not line.partition("#")[0].strip():
+            pass
+        elif not _RULE.match(line):
+            interrupted = True
+        else:
+            lines += agents if interrupted else ()
+            agents.clear()
+            interrupted = False
+        lines.append(line)
     return Protego.parse("\n".join(lines))
