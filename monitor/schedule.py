@@ -1,0 +1,25 @@
+"""The poll schedule as a library: a pure fold over the polls of one document, and the price for a population."""
+
+from monitor.core.schedule import decide, observe
+from monitor.core.schedule_bounds import overflow_horizon
+from monitor.core.schedule_price import Outlook, outlook, price_for
+from monitor.core.schedule_state import Bound, Decision, Hints, Policy, Poll, State, dumps, loads, start, with_policy
+
+__all__ = [
+    "Bound",
+    "Decision",
+    "Hints",
+    "Outlook",
+    "Policy",
+    "Poll",
+    "State",
+    "decide",
+    "dumps",
+    "loads",
+    "observe",
+    "outlook",
+    "overflow_horizon",
+    "price_for",
+    "start",
+    "with_policy",
+]
