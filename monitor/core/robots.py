@@ -125,7 +125,7 @@ def _rules(text: str, product: str) -> Protego:
 
     protego copies each rule into every agent of its group: half a megabyte of agents and rules would become hundreds
     of millions, so agents that are not meant share one name. And to it another record, such as `Crawl-delay`, between
-    two agents ends their group, which RFC 9309 section 2.2.4 forbids: there all agents are named again before the rules.
+    two agents ends their group, against RFC 9309 section 2.2.4: there all agents are named again before the rules.
     """
     lines: list[str] = []
     agents: dict[str, None] = {}
