@@ -92,7 +92,6 @@ def is_w3c(text: str) -> bool:
     return _W3C.fullmatch(text) is not None and parse_date(text).instant is not None
 
 
-@lru_cache(maxsize=8192)
 def _parse(text: str) -> Date:
     form = _FAST.fullmatch(text)
     if form is None:
@@ -110,6 +109,7 @@ def _parse(text: str) -> Date:
     return _parse_odd(text)
 
 
+@lru_cache(maxsize=4096)  # the slow ways, where a file repeats one text; the fast way costs no more than a cache
 def _parse_odd(text: str) -> Date:
     try:
         return _parse_iso(text) or _parse_numeric(text) or _parse_words(text) or _invalid(text, "not-a-date")
