@@ -28,6 +28,7 @@ from monitor.parse_pool import ParsePool
 from monitor.poll_feed import poll_feed
 from monitor.poll_page import RobotsCache, check_pages
 from monitor.poll_tree import poll_tree
+from monitor.pricing import RENEW, renew_prices
 from monitor.runtime import Runtime
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
@@ -113,7 +114,8 @@ class Engine:
         `everything` ignores the schedule, but not Retry-After, and not a source that is gone.
         """
         result = Pass()
-        await self._discover_all(result, everything=everything)
+        await self._discover_all(result)
+        await renew_prices(self._run)
         now = self._run.clock()
 
         def choose(connection: Connection) -> list[SourceRow]:
@@ -149,6 +151,7 @@ class Engine:
     async def forever(self, stop: asyncio.Event) -> None:
         """Poll what is due, deliver what is pending, until `stop` is set; then end within ten seconds."""
         delivering = asyncio.create_task(self._deliverer.run())
+        pricing = asyncio.create_task(self._keep_prices())
         polls: dict[int, asyncio.Task[None]] = {}
         others: set[asyncio.Task[None]] = set()
         stopping = asyncio.create_task(stop.wait())
@@ -171,9 +174,15 @@ class Engine:
                 for task in late:
                     task.cancel()
                 await asyncio.gather(*late, return_exceptions=True)
-            delivering.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await delivering
+            for task in (delivering, pricing):
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _keep_prices(self) -> None:
+        while True:
+            await renew_prices(self._run)
+            await asyncio.sleep(RENEW)
 
     async def _start_polls(self, polls: dict[int, asyncio.Task[None]]) -> float:
         """Start polls of due sources while there is room; returns how long nothing more can be due."""
@@ -268,7 +277,7 @@ class Engine:
     async def _roots(self, todo: Sequence[SourceRow]) -> dict[int, DocumentRow]:
         return await self._run.db.run(lambda c: source_store.root_documents(c, [s.id for s in todo]))
 
-    async def _discover_all(self, result: Pass, *, everything: bool) -> None:
+    async def _discover_all(self, result: Pass) -> None:
         now = self._run.clock()
         sites = [
             site

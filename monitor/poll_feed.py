@@ -16,9 +16,9 @@ from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import Reply, Validators, describe, freshness, permanent_target, renew, verdict
 from monitor.core.reconcile import Changes, Draft, Rules, found_in
 from monitor.core.reconcile_feed import confirm_absences, place_entries, reconcile_feed
-from monitor.config import Site
 from monitor.model import Feed, NotAFeed
 from monitor.parse_pool import ParseCrash
+from monitor.pricing import policy_of
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
 from monitor.store import pages as page_store
@@ -105,6 +105,9 @@ async def _modified(
     run: Runtime, source: SourceRow, document: DocumentRow, reply: Reply, feed: Feed, digest: str, now: float
 ) -> Outcome:
     outcome = Outcome("modified", reply.status, None, permanent_target(reply))
+    if not feed.complete:
+        problem = feed.problems[0].message if feed.problems else "the transfer was cut short"
+        outcome = Outcome("partial", reply.status, f"read in part: {problem}")
     rules = run.rules(run.sites[source.site])
 
     def commit(connection: Connection) -> tuple[Changes, list[Draft]]:
@@ -238,12 +241,12 @@ def source_values(
         url=source.url,
         now=now,
     )
-    policy = feed_policy(run.sites[source.site], source)
-    state = schedule.from_json(source.schedule) if source.schedule else schedule.start(policy)
-    state = schedule.observe(schedule.with_policy(state, policy), poll)
+    policy = policy_of(run, run.sites[source.site], source.url)
+    known = schedule.loads(source.schedule) if source.schedule else schedule.start(policy, seed=source.id)
+    state = schedule.observe(schedule.with_policy(known, policy), poll)
     decision = schedule.decide(state, _utc(now))
     retry_at = freshness(reply, _utc(now)).retry_at
-    next_at, reason = decision.at.timestamp(), decision.reason
+    next_at, reason = decision.at.timestamp(), decision.text
     if health.state == "gone":
         next_at, reason = now + GONE_RECHECK, "the feed answered 410 Gone; looked at again once a week"
     return {
@@ -259,14 +262,8 @@ def source_values(
         "last_result": outcome.result,
         "last_error": outcome.error if outcome.result not in ("modified", "unchanged") else None,
         "last_status": outcome.status,
-        "schedule": schedule.to_json(state),
+        "schedule": schedule.dumps(state),
     }, drafts
-
-
-def feed_policy(site: Site, source: SourceRow) -> schedule.Policy:
-    """The schedule's bounds for a source: those of the configuration, the price that meets its target."""
-    poll = site.source_settings(source.url).poll
-    return schedule.Policy(min_interval=poll.min, max_interval=poll.max, price=poll.target_delay or 600.0)
 
 
 def hints_of(reply: Reply, feed: Feed | None, now: float) -> schedule.Hints:

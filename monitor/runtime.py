@@ -31,6 +31,7 @@ class Runtime:
     sites: dict[str, Site] = field(default_factory=dict)
     rows: dict[str, SiteRow] = field(default_factory=dict)
     routes: list[Route] = field(default_factory=list)
+    prices: dict[tuple[float | None, float | None], float] = field(default_factory=dict)
 
     def use(self, config: Config) -> None:
         """Take `config` as the one in force."""

@@ -66,8 +66,8 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
     """One source as `status --json` prints it; instants as RFC 3339, spans in seconds, rates in entries a day."""
     rate = interval = None
     if row.schedule:
-        decision = schedule.decide(schedule.from_json(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
-        rate = round(decision.rate, 3)
+        decision = schedule.decide(schedule.loads(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
+        rate = round(decision.mean_rate, 3)
     if row.last_at is not None:
         interval = round(row.next_at - row.last_at, 1)
     return {
@@ -151,7 +151,7 @@ def explain(url: str, subject: str, *, as_json: bool) -> bool:
     for answer in answers:
         _print_fields(out, {k: v for k, v in answer.items() if k != "bounds"})
         for bound in answer["bounds"]:
-            out.print(clean(f"  {bound['name']}: {bound['text']}"))
+            out.print(clean(f"  {bound['kind']:<7} {span(bound['seconds']):>5}  {bound['name']}: {bound['text']}"))
     for page in pages:
         _print_fields(out, {k: v for k, v in page.items() if k not in ("listed", "events")})
         for item in page["listed"]:
@@ -165,12 +165,15 @@ def explain(url: str, subject: str, *, as_json: bool) -> bool:
 def _why(row: SourceRow, now: float) -> dict[str, Any]:
     if not row.schedule:
         return {"bounds": []}
-    decision = schedule.decide(schedule.from_json(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
-    return {"bounds": [{"name": bound[0], "value": _plain(bound[1]), "text": bound[2]} for bound in decision.bounds]}
-
-
-def _plain(value: object) -> object:
-    return when(value.timestamp()) if isinstance(value, datetime) else value
+    decision = schedule.decide(schedule.loads(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
+    return {
+        "decided_by": decision.reason,
+        "expected_delay_seconds": round(decision.delay, 1),
+        "overflow_risk": round(decision.risk, 6),
+        "bounds": [
+            {"name": b.name, "kind": b.kind, "seconds": round(b.seconds, 1), "text": b.text} for b in decision.bounds
+        ],
+    }
 
 
 def _print_fields(out: Console, fields: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
-from tenacity import RetryCallState, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
 
 from monitor.deliver.sinks import Receipt, Sink
 from monitor.store import events as event_store
@@ -24,7 +24,7 @@ ATTEMPTS = 20
 
 BATCH = 500
 
-_wait = wait_exponential_jitter(initial=FIRST_WAIT, max=LONGEST_WAIT, exp_base=2, jitter=FIRST_WAIT)
+_wait = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Tally:
 
 def backoff(attempts: int) -> float:
     """Seconds to wait after the `attempts`-th failure: 5 s, doubling, jittered, at most 12 hours."""
-    state = RetryCallState(retry_object=None, fn=None, args=(), kwargs={})  # type: ignore[arg-type]
+    state = RetryCallState(retry_object=Retrying(), fn=None, args=(), kwargs={})
     state.attempt_number = max(1, attempts)
     return float(_wait(state))
 

@@ -63,7 +63,7 @@ def add_events(
         )
         body = json.dumps(made.envelope(), ensure_ascii=False)
         result = connection.execute(insert(event).values(id=made.id, type=made.type, site=site, time_at=now, body=body))
-        seq = int(result.inserted_primary_key[0])
+        seq = int((result.inserted_primary_key or [0])[0])
         rows = [
             {"event_seq": seq, "endpoint": route.endpoint, "site": site, "state": "pending", "next_at": now}
             for route in routes

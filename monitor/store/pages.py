@@ -37,7 +37,7 @@ def upsert(connection: Connection, table: Table, keys: Sequence[str], rows: list
 
 _PAGE = [c for c in page.c if c.name in KnownPage.__dataclass_fields__]
 _ENTRY = [c for c in entry.c if c.name in KnownEntry.__dataclass_fields__]
-_ROW = [c for c in sighting.c if c.name in KnownRow.__dataclass_fields__]
+_ROW = [sighting.c[name] for name in KnownRow.__dataclass_fields__]  # in the order of the fields: rows are many
 
 
 def known_pages(connection: Connection, site_id: int, ids: Collection[int]) -> dict[int, KnownPage]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from monitor.core.http import Validators
 from monitor.core.reconcile import DocumentMemory
@@ -108,7 +108,10 @@ class DocumentRow:
 _SOURCE = [c for c in source.c if c.name in SourceRow.__dataclass_fields__]
 
 
-def _source_row(row: Row[Any]) -> SourceRow:
+_DOCUMENT = [document.c[name] for name in DocumentRow.__dataclass_fields__]
+
+
+def _source_row(row: Any) -> SourceRow:
     return SourceRow(**row._mapping)
 
 
@@ -217,7 +220,7 @@ def root_documents(connection: Connection, source_ids: Sequence[int]) -> dict[in
     found: dict[int, DocumentRow] = {}
     for start in range(0, len(source_ids), 500):
         batch = source_ids[start : start + 500]
-        query = select(document).where(document.c.source_id.in_(batch), document.c.parent.is_(None))
+        query = select(*_DOCUMENT).where(document.c.source_id.in_(batch), document.c.parent.is_(None))
         for row in connection.execute(query):
             found.setdefault(row.source_id, DocumentRow(*row))
     return found
@@ -227,6 +230,16 @@ def source_by_id(connection: Connection, source_id: int) -> SourceRow:
     """One source."""
     query = select(*_SOURCE, site.c.name.label("site")).join(site).where(source.c.id == source_id)
     return _source_row(connection.execute(query).one())
+
+
+def schedules(connection: Connection) -> list[tuple[str, str, str]]:
+    """(site, URL, schedule state) of each active feed that was ever polled."""
+    query = (
+        select(site.c.name, source.c.url, source.c.schedule)
+        .select_from(source.join(site))
+        .where(source.c.active, source.c.kind == "feed", source.c.schedule.is_not(None))
+    )
+    return [(row[0], row[1], row[2]) for row in connection.execute(query)]
 
 
 def set_source(connection: Connection, source_id: int, **values: Any) -> None:
@@ -255,7 +268,7 @@ def add_document(
     result = connection.execute(
         insert(document).values(source_id=source_id, url=url, kind=kind, parent=parent, quiet=quiet)
     )
-    return document_by_id(connection, int(result.inserted_primary_key[0]))
+    return document_by_id(connection, int((result.inserted_primary_key or [0])[0]))
 
 
 def set_document(connection: Connection, document_id: int, **values: Any) -> None:

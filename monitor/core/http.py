@@ -1,0 +1,217 @@
+"""HTTP as a watcher of documents needs it: a reply in, what to remember and when to return out (pure).
+
+Each rule stands under its section of RFC 9110 (semantics) or RFC 9111 (caching).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+LONGEST_FRESHNESS = 7 * 86400.0
+LONGEST_RETRY = 86400.0
+"""A server that asks to wait longer than a day is asked again after a day."""
+
+Verdict = Literal["modified", "unchanged", "gone", "throttled", "refused", "missing", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What a server gave to recognise a document by, verbatim. They belong to the URL that gave them."""
+
+    url: str
+    etag: str | None = None
+    last_modified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """One step of a chain: the status, and where it led."""
+
+    status: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there was no usable answer.
+
+    `kind` is one of dns, refused, unreachable, tls, timeout, reset, too_large, blocked, redirects, protocol, downgrade;
+    `message` is one clear sentence.
+    """
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of a request, redirects followed. `status` is None where there was no answer.
+
+    `headers` have lower-case names, repeats joined by a comma (RFC 9110, 5.3); `body` is content-decoded; `complete`
+    is False where the transfer was cut: the length was not met, or the coding's trailer lacks or is wrong.
+    """
+
+    url: str
+    final_url: str = ""
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    complete: bool = False
+    redirects: tuple[Redirect, ...] = ()
+    failure: Failure | None = None
+    seconds: float = 0.0
+    wire_bytes: int = 0
+    sent: Validators | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """When a server wants us back: `max_age` seconds of freshness, None if it says nothing; `retry_at` if it asks."""
+
+    max_age: float | None = None
+    retry_at: datetime | None = None
+
+
+def conditional_headers(validators: Validators | None, url: str) -> dict[str, str]:
+    """The header fields of a conditional request (RFC 9110, 13.1.2 and 13.1.3).
+
+    Validators go back byte for byte, both if both were given, and only to the URL that gave them.
+    """
+    if validators is None or validators.url != url:
+        return {}
+    headers = {}
+    if validators.etag:
+        headers["If-None-Match"] = validators.etag
+    if validators.last_modified:
+        headers["If-Modified-Since"] = validators.last_modified
+    return headers
+
+
+def renew(previous: Validators | None, reply: Reply) -> Validators | None:
+    """The validators to remember after a successful, complete read, or a 304.
+
+    Every 200 replaces both; a 304 renews those it restates and keeps the others (RFC 9111, 4.3.4). None: there are
+    none, and the next request is unconditional.
+    """
+    etag = reply.headers.get("etag")
+    last_modified = reply.headers.get("last-modified")
+    if reply.status == 304 and previous is not None:
+        etag = etag or previous.etag
+        last_modified = last_modified or previous.last_modified
+    if not etag and not last_modified:
+        return None
+    return Validators(reply.final_url or reply.url, etag, last_modified)
+
+
+def verdict(reply: Reply) -> Verdict:
+    """What a reply means for a document that is watched.
+
+    A 304 that nobody asked for tells nothing and is a failure; 429 and 503 ask for patience (RFC 6585, 4; RFC 9110,
+    15.6.4); 410 is meant to last, 404 is not (RFC 9110, 15.5.5 and 15.5.11).
+    """
+    status = reply.status
+    if status is None or reply.failure is not None:
+        return "failed"
+    if status in (200, 226):
+        return "modified"
+    if status == 304:
+        return "unchanged" if reply.sent is not None else "failed"
+    if status == 410:
+        return "gone"
+    if status in (429, 503):
+        return "throttled"
+    if status in (401, 402, 403, 406, 451):
+        return "refused"
+    return "missing" if status == 404 else "failed"
+
+
+def freshness(reply: Reply, now: datetime) -> Freshness:
+    """How long the reply is fresh, and when the server asks to be asked again.
+
+    `max-age` goes before `Expires` (RFC 9111, 5.3); the age the reply already had is taken off (4.2.3); `no-cache` and
+    `no-store` are no time at all. Retry-After is seconds or a date (RFC 9110, 10.2.3), believed up to a day.
+    """
+    return Freshness(_lifetime(reply), _retry_at(reply, now))
+
+
+def _lifetime(reply: Reply) -> float | None:
+    control = reply.headers.get("cache-control", "").lower()
+    if re.search(r"\bno-(cache|store)\b", control):
+        return None
+    found = re.search(r"\bmax-age\s*=\s*\"?(\d{1,10})", control)
+    lifetime: float | None = None
+    if found:
+        lifetime = float(found[1])
+    elif expires := _date(reply.headers.get("expires")):
+        date = _date(reply.headers.get("date"))
+        lifetime = (expires - date).total_seconds() if date else None
+    if lifetime is None:
+        return None
+    age = reply.headers.get("age", "").split(",")[0].strip()
+    if age.isdigit():
+        lifetime -= float(age[:10])
+    return min(max(0.0, lifetime), LONGEST_FRESHNESS)
+
+
+def _retry_at(reply: Reply, now: datetime) -> datetime | None:
+    text = reply.headers.get("retry-after", "").strip()
+    if not text or (reply.status is not None and reply.status < 300):
+        return None
+    if text.isdigit():
+        moment = now + timedelta(seconds=min(float(text[:12]), LONGEST_RETRY))
+    elif date := _date(text):
+        # A date by the server's clock: what matters is how far ahead it lies of the server's own Date.
+        served = _date(reply.headers.get("date"))
+        moment = now + (date - (served or now))
+    else:
+        return None
+    return min(max(moment, now), now + timedelta(seconds=LONGEST_RETRY))
+
+
+def _date(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    try:
+        parsed = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+
+
+def permanent_target(reply: Reply) -> str | None:
+    """Where a chain of permanent redirects alone leads (RFC 9110, 15.4.2 and 15.4.9); None if there is none."""
+    if not reply.redirects or any(step.status not in (301, 308) for step in reply.redirects):
+        return None
+    return reply.redirects[-1].url if verdict(reply) in ("modified", "unchanged") else None
+
+
+_PHRASES = {
+    401: "wants a login",
+    403: "refuses us",
+    404: "not found",
+    406: "refuses what we accept",
+    410: "gone for good",
+    429: "asks us to slow down",
+    451: "withheld for legal reasons",
+    500: "server error",
+    502: "bad gateway",
+    503: "unavailable for now",
+    504: "gateway timeout",
+}
+
+
+def describe(reply: Reply) -> str:
+    """One sentence for status and logs."""
+    if reply.failure is not None:
+        return reply.failure.message
+    if reply.status is None:
+        return "no answer"
+    if reply.status == 304 and reply.sent is None:
+        return "HTTP 304 to a request that was not conditional"
+    phrase = _PHRASES.get(reply.status)
+    return f"HTTP {reply.status}" + (f" ({phrase})" if phrase else "")

@@ -1,0 +1,156 @@
+"""httpx's transport interface over aiohttp's connections.
+
+httpx's own pool does not scale to hundreds of hosts; aiohttp's does. This is the seam between the two: requests and
+responses are httpx's, sockets are aiohttp's. URLs go out byte for byte as httpx holds them, bodies come in raw, no
+cookie is kept, no proxy is taken from the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import httpx
+import yarl
+
+from monitor.guard import BLOCKED, guarded_socket, open_socket
+
+MAX_HEADER_LINE = 65_536
+
+
+class TransportFailure(httpx.TransportError):
+    """A connection that did not work out. `kind` is one of `core.http.Failure`'s."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class AiohttpTransport(httpx.AsyncBaseTransport):
+    """One pool of connections; `guarded` lets it connect to public addresses only."""
+
+    def __init__(self, *, guarded: bool, proxy: str | None, connect_timeout: float, tls: ssl.SSLContext) -> None:
+        self._guarded = guarded and proxy is None
+        self._proxy = proxy
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._tls = tls
+        self._session: aiohttp.ClientSession | None = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(
+                limit=0,  # the fetcher holds the limits
+                limit_per_host=0,
+                ttl_dns_cache=60,
+                keepalive_timeout=20,
+                enable_cleanup_closed=False,
+                ssl=self._tls,
+                socket_factory=guarded_socket if self._guarded else open_socket,
+            )
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                timeout=self._timeout,
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=False,
+                max_line_size=MAX_HEADER_LINE,
+                max_field_size=MAX_HEADER_LINE,
+                skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            )
+        return self._session
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request; raises TransportFailure."""
+        headers = [(k, v) for k, v in request.headers.multi_items() if k not in ("host", "connection")]
+        try:
+            response = await self._open().request(
+                request.method,
+                yarl.URL(str(request.url), encoded=True),
+                headers=headers,
+                data=await request.aread() or None,
+                allow_redirects=False,
+                proxy=self._proxy,
+            )
+        except Exception as error:
+            raise failure_of(error, request.url.host) from error
+        return httpx.Response(
+            response.status,
+            headers=[(name.lower(), value) for name, value in response.raw_headers],
+            stream=_Body(response, request.url.host),
+            request=request,
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+class _Body(httpx.AsyncByteStream):
+    def __init__(self, response: aiohttp.ClientResponse, host: str) -> None:
+        self._response = response
+        self._host = host
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_chunked(65_536):
+                yield chunk
+        except Exception as error:
+            raise failure_of(error, self._host) from error
+
+    async def aclose(self) -> None:
+        if self._response.content.at_eof():
+            self._response.release()
+        else:
+            self._response.close()  # the rest is not wanted; the connection cannot be used again
+
+
+_ERRNO = {
+    errno.ECONNREFUSED: ("refused", "refused the connection"),
+    errno.ECONNRESET: ("reset", "closed the connection"),
+    errno.EPIPE: ("reset", "closed the connection"),
+    errno.EHOSTUNREACH: ("unreachable", "cannot be reached"),
+    errno.ENETUNREACH: ("unreachable", "cannot be reached: there is no network"),
+    errno.ETIMEDOUT: ("timeout", "did not answer"),
+}
+
+
+def failure_of(error: BaseException, host: str) -> TransportFailure:
+    """The failure that one of aiohttp's (or the system's) errors stands for."""
+    cause: Any = getattr(error, "os_error", None) or error
+    if BLOCKED in str(error) or BLOCKED in str(cause):
+        text = f"{host} is at an address that is not public; allow_private_networks: true would permit it"
+        return TransportFailure("blocked", text)
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return TransportFailure("dns", f"there is no host {host} (DNS: {cause})")
+    if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
+        return TransportFailure("tls", f"no secure connection to {host}: {_reason(error)}")
+    if isinstance(error, (aiohttp.ServerTimeoutError, TimeoutError, asyncio.TimeoutError)):
+        return TransportFailure("timeout", f"{host} did not answer in time")
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return TransportFailure("reset", f"{host} broke off in the middle of its answer")
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return TransportFailure("reset", f"{host} closed the connection without an answer")
+    number = getattr(cause, "errno", None)
+    if number in _ERRNO:
+        kind, text = _ERRNO[number]
+        return TransportFailure(kind, f"{host} {text}")
+    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ClientOSError)):
+        if "Connect call failed" in str(cause):
+            return TransportFailure("refused", f"{host} refused the connection")
+        return TransportFailure("unreachable", f"{host} cannot be reached: {_reason(cause)}")
+    if isinstance(error, (aiohttp.ClientError, ValueError)):
+        return TransportFailure("protocol", f"{host} does not speak proper HTTP: {_reason(error)}")
+    if isinstance(error, OSError):
+        return TransportFailure("unreachable", f"{host} cannot be reached: {_reason(error)}")
+    raise error
+
+
+def _reason(error: BaseException) -> str:
+    text = str(getattr(error, "message", "") or error).strip().splitlines()
+    return (text[0] if text else type(error).__name__)[:200]
