@@ -25,7 +25,7 @@ from monitor.core import schedule_bounds as limits
 from monitor.core import schedule_rate as rates
 from monitor.core.schedule_dates import arrivals, first_arrivals, learn_skew
 from monitor.core.schedule_plan import entries_per_arrival, level_of, plan
-from monitor.core.schedule_state import LAG_START, Bound, Decision, Poll, State, instant
+from monitor.core.schedule_state import LAG_START, Bound, Decision, Hints, Poll, State, instant
 
 SAME_ARRIVAL = 60.0
 UNKNOWN_INTERVAL = 1200.0
@@ -46,8 +46,8 @@ def observe(state: State, poll: Poll) -> State:
         changes["first_at"] = at
     if poll.hints is not None:
         retry = poll.hints.retry_at
-        changes["hints"] = replace(poll.hints, retry_at=None)
         changes["retry_at"] = None if retry is None else min(retry.timestamp(), at + limits.RETRY_LIMIT)
+        changes["hints"] = _hints(state.hints, poll.hints, poll)
     if poll.failed:
         return replace(state, fails=state.fails + 1, **changes)
     changes["fails"] = 0
@@ -56,6 +56,15 @@ def observe(state: State, poll: Poll) -> State:
     if state.clock is None:
         return _first(state, poll, at, changes)
     return _next(state, poll, at, state.clock, changes)
+
+
+def _hints(before: Hints, said: Hints, poll: Poll) -> Hints:
+    """The hints in force: what a document says holds until it is read again, an error says nothing."""
+    if poll.failed:
+        return before
+    if poll.modified:
+        return replace(said, retry_at=None)
+    return replace(before, max_age=said.max_age)
 
 
 def _first(state: State, poll: Poll, at: float, changes: dict[str, Any]) -> State:
@@ -118,8 +127,9 @@ def _fold(state: State, found: list[tuple[float, float]], since: float, at: floa
     changes |= {
         "counts": tuple(level.counts),
         "exposures": tuple(level.exposures),
-        "share_events": tuple(level.explained),
-        "share_expected": tuple(level.expected),
+        "explained": tuple(level.explained),
+        "expected": tuple(level.expected),
+        "odds": tuple(level.odds),
     }
     changes |= _spread(state, level, found, since, at)
     after = replace(state, **changes)
@@ -136,16 +146,17 @@ def _spread(
     span = at - since
     if span <= 0:
         return {}
-    terms = level.terms()
+    weights, levels = level.weights(), level.levels()
     course = rates.profile_at(level.hours, level.days, level.quiet, at)
-    month = level.levels()[2] * course
-    now = terms[0] + terms[1] + course * (terms[2] + terms[3] + terms[4])
+    month = levels[2] * course
+    follow = sum(odds * one for odds, one in zip(level.odds, levels, strict=True))
+    now = sum(level.bursts(weights)) + course * weights[2] * follow
     kept = math.exp(-span / (7 * DAY))
     ratio = min(2.0, math.sqrt(now / month)) if month > 0 else 1.0
     changes: dict[str, Any] = {"variability": state.variability * kept + ratio * (1.0 - kept)}
     if state.clock is not None and found:
         number = sum(weight for _, weight in found)
-        due = level.levels()[2] * course * (entries_per_arrival(state) / 3600.0) * span
+        due = month * (entries_per_arrival(state) / 3600.0) * span
         if due > 0:
             excess = (number - due) ** 2 / max(due, number, 1.0)
             changes["dispersion"] = max(1.0, min(10.0, state.dispersion + 0.05 * (excess - state.dispersion)))
@@ -263,7 +274,7 @@ class Choice:
 
 def _ceilings_of_news(state: State, since: float) -> list[Bound]:
     bounds = []
-    if not state.dated and sum(state.share_events) < 3.0 and state.first_at is not None:
+    if not state.dated and sum(state.explained) < 3.0 and state.first_at is not None:
         unknown = max(UNKNOWN_INTERVAL, (since - state.first_at) / 4.0)
         bounds.append(limits.ceiling("unknown", since, unknown, "its rate is not known yet"))
     if state.window and state.new * 2 >= state.window and state.elapsed > 0:

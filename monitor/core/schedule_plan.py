@@ -12,6 +12,8 @@ from monitor.core.schedule_state import SCALES, State
 FINE, HOUR, COARSE = 300.0, 3600.0, 6 * 3600.0
 FAR = 2 * 86400.0
 LIMIT = 30 * 86400.0
+REGIME_DAYS = 60.0
+"""How long a regime lasts on average; it may be followed by any that the population knows."""
 UPPER = 1.5
 """The upper bound of the rate is this multiple of the expected one, and more where little is known."""
 
@@ -53,8 +55,9 @@ def level_of(state: State) -> rates.Level:
     return rates.Level(
         counts=state.counts,
         exposures=state.exposures,
-        explained=state.share_events,
-        expected=state.share_expected,
+        explained=state.explained,
+        expected=state.expected,
+        odds=state.odds,
         hours=state.hour_profile,
         days=state.day_profile,
         quiet=state.quiet,
@@ -73,14 +76,18 @@ def plan(state: State, since: float) -> Plan:
     weights = level.weights()
     hours, days, month = level.levels()
     size = entries_per_arrival(state) / 3600.0
-    bursts = (weights[0] * level.counts[0] / SCALES[0] * size, weights[1] * level.counts[1] / SCALES[1] * size)
-    steady = sum(weights) * month * size
+    minutes_now, hours_now = level.bursts(weights)
+    bursts = minutes_now * size, hours_now * size
+    month *= size
+    steady = sum(weights) * month
+    share = weights[2] * size
     lifts = (
-        -weights[0] * month * size,
-        -weights[1] * month * size,
-        weights[2] * (hours - month) * size,
-        weights[3] * (days - month) * size,
+        -weights[0] * month,
+        -weights[1] * month,
+        share * level.odds[0] * (hours - month / size),
+        share * level.odds[1] * (days - month / size),
     )
+    wake = rates.PRIOR_RATE / 3600.0 / (REGIME_DAYS * 24.0)
     density = 1.0 / math.sqrt(2.0 * state.policy.price)
     horizon = min(state.policy.max_interval, LIMIT)
     hours_of, days_of, quiet = state.hour_profile, state.day_profile, state.quiet
@@ -95,7 +102,7 @@ def plan(state: State, since: float) -> Plan:
         course = rates.profile_at(hours_of, days_of, quiet, since - middle * 3600.0)
         rate = course * (steady + lifts[0] * minutes + lifts[1] * hour + lifts[2] * part + lifts[3] * some)
         rate = max(rate, 0.0)
-        rate += bursts[0] * minutes + bursts[1] * hour
+        rate += bursts[0] * minutes + bursts[1] * hour - wake * middle
         steps.append((at, length, rate))
         gain = math.sqrt(rate) * density
         if done + gain * length >= 1.0:
@@ -109,8 +116,8 @@ def plan(state: State, since: float) -> Plan:
         capacity = overflow_capacity(int(state.window / state.dispersion), LOSS) / sure
         overflow = _overflow(state, since, steps, capacity, (max(steady, rate / max(course, 0.1)), horizon))
     now = steps[0][2]
-    text = f"about {now * 86400:.3g} entries a day are expected now, {month * size * 86400:.3g} on average"
-    return Plan(economy, overflow, now, month * size, "economy", text, tuple(steps))
+    text = f"about {now * 86400:.3g} entries a day are expected now, {month * 86400:.3g} on average"
+    return Plan(economy, overflow, now, month, "economy", text, tuple(steps))
 
 
 def _overflow(

@@ -2,13 +2,14 @@
 
 The rate is a course of the week times a level, plus bursts (a Hawkes process with fixed decay times):
 
-    rate(t) = profile(t) * (w4 x4 + w3 x3 + w2 x2) + w1 n1 / T1 + w0 n0 / T0
+    rate(t) = w2 profile(t) level(t) + w1 n1 / T1 + w0 n0 / T0
 
-Each x is a gamma-Poisson mean of the arrivals of the last month, days or hours over the exposure in profile time,
-each n a decayed count of the last hours or minutes. The weights w say how much of what comes each memory explains;
-they are learnt by attributing every arrival to the terms in proportion (one step of EM, Dempster et al. 1977) over
-what each term had announced. A steady publisher ends with all weight on the month, one that writes in bursts with
-much on the minutes, a change of regime is followed by the days within hours.
+The level is the mean of three gamma-Poisson means, of the arrivals of the last month, days and hours over the
+exposure in profile time, each weighted by how well it foretold what came of late (Bayes with a fixed share, Herbster
+and Warmuth 1998): so a change of regime is followed within a few arrivals, and forgotten noise costs nothing. The n
+are decayed counts of the last hours and minutes. The weights w say how much of what comes each term explains; they
+are learnt by attributing every arrival to the terms in proportion (one step of EM, Dempster et al. 1977) over what
+each had announced. A steady publisher ends with w0 and w1 near zero, one that writes in bursts with much on them.
 
 All rates here are arrivals an hour; several entries within a minute are one arrival.
 """
@@ -18,13 +19,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from monitor.core.schedule_state import SCALES
+from monitor.core.schedule_state import ODDS, SCALES
 
 PRIOR_RATE = 4.0 / 24.0
 PRIOR_COUNT = 0.4
 """Weight of the prior rate, in arrivals: feeds of news sites publish about four entries a day."""
-PRIOR_WEIGHTS = (0.03, 0.07, 0.10, 0.25, 0.55)
-PRIOR_WEIGHT_COUNT = 12.0
+WEIGHTS = (0.03, 0.07, 0.90)
+WEIGHT_COUNT = 12.0
+REGIME_ARRIVAL = 0.03
+REFUTED, REFUTED_KEPT = 0.2, 0.93
+"""Below these odds the month is of another regime: each arrival takes some of it away."""
+REGIME_HOURS = 300.0
 SHRINK = 0.3
 """Prior exposure of the middle scales, as a share of their span, at the long rate."""
 FORGET = 1.0 - 1.0 / 300.0
@@ -43,7 +48,7 @@ PROFILE_FLOOR = 0.02
 class Level:
     """The working copy of a state's counts while one poll is folded in: the only mutable thing here."""
 
-    __slots__ = ("counts", "days", "expected", "explained", "exposures", "hours", "quiet")
+    __slots__ = ("counts", "days", "expected", "explained", "exposures", "hours", "odds", "quiet")
 
     def __init__(
         self,
@@ -52,12 +57,13 @@ class Level:
         exposures: Sequence[float],
         explained: Sequence[float],
         expected: Sequence[float],
+        odds: Sequence[float],
         hours: Sequence[float],
         days: Sequence[float],
         quiet: int,
     ) -> None:
         self.counts, self.exposures = list(counts), list(exposures)
-        self.explained, self.expected = list(explained), list(expected)
+        self.explained, self.expected, self.odds = list(explained), list(expected), list(odds)
         self.hours, self.days, self.quiet = hours, days, quiet
 
     def levels(self) -> tuple[float, float, float]:
@@ -65,31 +71,22 @@ class Level:
         counts, exposures = self.counts, self.exposures
         month = month_rate(counts, exposures)
         some_days = SHRINK * SCALES[3]
+        days = (counts[3] + some_days * month) / (exposures[3] + some_days)
         some_hours = SHRINK * SCALES[2]
+        return (counts[2] + some_hours * days) / (exposures[2] + some_hours), days, month
+
+    def weights(self) -> tuple[float, float, float]:
+        """How much of what comes is announced by the last minutes, by the last hours, and by the level."""
+        explained, expected = self.explained, self.expected
         return (
-            (counts[2] + some_hours * month) / (exposures[2] + some_hours),
-            (counts[3] + some_days * month) / (exposures[3] + some_days),
-            month,
+            (explained[0] + WEIGHT_COUNT * WEIGHTS[0]) / (expected[0] + WEIGHT_COUNT),
+            (explained[1] + WEIGHT_COUNT * WEIGHTS[1]) / (expected[1] + WEIGHT_COUNT),
+            (explained[2] + WEIGHT_COUNT * WEIGHTS[2]) / (expected[2] + WEIGHT_COUNT),
         )
 
-    def weights(self) -> list[float]:
-        """How much of what comes each scale explains, from the minutes to the month."""
-        return [
-            (got + PRIOR_WEIGHT_COUNT * prior) / (said + PRIOR_WEIGHT_COUNT)
-            for got, said, prior in zip(self.explained, self.expected, PRIOR_WEIGHTS, strict=True)
-        ]
-
-    def terms(self) -> tuple[float, float, float, float, float]:
-        """The five terms of the rate, each with its weight; the last three still without the profile."""
-        weights, counts = self.weights(), self.counts
-        hours, days, month = self.levels()
-        return (
-            weights[0] * counts[0] / SCALES[0],
-            weights[1] * counts[1] / SCALES[1],
-            weights[2] * hours,
-            weights[3] * days,
-            weights[4] * month,
-        )
+    def bursts(self, weights: Sequence[float]) -> tuple[float, float]:
+        """The rates that the arrivals of the last minutes and hours excite."""
+        return weights[0] * self.counts[0] / SCALES[0], weights[1] * self.counts[1] / SCALES[1]
 
     def advance(self, since: float, until: float) -> None:
         """Lets time pass without an arrival, from `since` to `until` (POSIX seconds)."""
@@ -97,11 +94,12 @@ class Level:
         if span <= 0:
             return
         passed = profile_hours(self.hours, self.days, self.quiet, since, until)
-        hours, days, month = self.levels()
+        levels, odds = self.levels(), self.odds
         counts, exposures, expected = self.counts, self.exposures, self.expected
-        expected[2] += hours * passed
-        expected[3] += days * passed
-        expected[4] += month * passed
+        expected[2] += (odds[0] * levels[0] + odds[1] * levels[1] + odds[2] * levels[2]) * passed
+        weight = self.weights()[2] * passed
+        least = min(levels)
+        self._mix([math.exp((least - level) * weight) for level in levels], 1.0 - math.exp(-span / REGIME_HOURS))
         for index, scale in enumerate(SCALES):
             kept = math.exp(-span / scale)
             if index < SLOW:
@@ -112,17 +110,29 @@ class Level:
 
     def arrive(self, at: float) -> float:
         """Counts one arrival at `at`. Returns the share of it that is no burst, which is what a profile is made of."""
-        terms = self.terms()
-        course = profile_at(self.hours, self.days, self.quiet, at)
-        burst = terms[0] + terms[1]
-        total = burst + (terms[2] + terms[3] + terms[4]) * course
+        weights = self.weights()
+        minutes, hour = self.bursts(weights)
+        course = weights[2] * profile_at(self.hours, self.days, self.quiet, at)
+        levels, odds = self.levels(), self.odds
+        level = course * (odds[0] * levels[0] + odds[1] * levels[1] + odds[2] * levels[2])
+        total = minutes + hour + level
         explained, expected, counts = self.explained, self.expected, self.counts
-        for index in range(5):
-            share = terms[index] * (course if index >= SLOW else 1.0) / total if total > 0 else 0.2
-            explained[index] = explained[index] * FORGET + share
+        for index, term in enumerate((minutes, hour, level)):
+            explained[index] = explained[index] * FORGET + term / total
             expected[index] *= FORGET
+        self._mix([minutes + hour + course * one for one in levels], REGIME_ARRIVAL)
+        if self.odds[2] < REFUTED:
+            counts[4] *= REFUTED_KEPT
+            self.exposures[4] *= REFUTED_KEPT
+        for index in range(5):
             counts[index] += 1.0
-        return 1.0 - burst / total if total > 0 else 1.0
+        return level / total
+
+    def _mix(self, likelihoods: Sequence[float], change: float) -> None:
+        """Bayes on which memory the level follows, with a chance `change` that it is decided anew (fixed share)."""
+        odds = [one * likelihood for one, likelihood in zip(self.odds, likelihoods, strict=True)]
+        scale = (1.0 - change) / sum(odds)
+        self.odds = [one * scale + change * prior for one, prior in zip(odds, ODDS, strict=True)]
 
 
 def month_rate(counts: Sequence[float], exposures: Sequence[float]) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 
 SCALES = (1 / 3, 2.0, 10.0, 60.0, 672.0)
 """Hours over which the five counts of arrivals decay: from a burst to a month."""
+ODDS = (0.10, 0.25, 0.65)
 LAG_START = 30.0
 
 
@@ -138,9 +139,11 @@ class State:
     """Seconds between the last two polls that succeeded, and `new` the arrivals between them."""
     counts: tuple[float, ...] = (0.0,) * 5
     exposures: tuple[float, ...] = (0.0,) * 5
-    share_events: tuple[float, ...] = (0.0,) * 5
-    share_expected: tuple[float, ...] = (0.0,) * 5
-    """Of the arrivals, how many each scale explains, and how many it announced: their ratio is its weight."""
+    explained: tuple[float, ...] = (0.0,) * 3
+    expected: tuple[float, ...] = (0.0,) * 3
+    """Arrivals that the last minutes, the last hours and the level explain, and those they announced."""
+    odds: tuple[float, ...] = ODDS
+    """How far the level follows the last hours, the last days, the last month; they sum to one."""
     batch: tuple[float, float] = (0.0, 0.0)
     """Entries, and arrivals they came in (entries within a minute are one arrival)."""
     dispersion: float = 1.0
