@@ -38,6 +38,12 @@ _XML_TYPES = re.compile(
     re.I,
 )
 _HEADERS = {"content-type": "application/xml; charset=utf-8"}
+_TOO_MANY = Problem("feed.too-many", "feed", f"Only the first {MAX_ENTRIES} entries were read.")
+# Extensions that feedparser fails on when they are misplaced; titles, texts, links and dates are not among them.
+_EXTENSIONS = re.compile(
+    rb"</?(?!(?:content|dc|dcterms|atom|feedburner|rdf|sy|rss):)\w+:[^<>]*>|</?(?:image|textinput|where)\b[^<>]*>", re.I
+)
+_UNDECLARED = re.compile(rb"(</?)(?:rss|atom):(?=\w)", re.I)
 # A run of letters that no text has; feedparser's search for e-mail addresses takes time by its square.
 _ENDLESS = re.compile(rb"[\w.+-]{4000,}", re.A)
 
@@ -94,8 +100,8 @@ class _Source:
     data: bytes
     items: list[Item] | None
     complete: bool
-    tags: int | None
-    """Start tags of entries in a document that is not well-formed: feedparser ought to find as many."""
+    tags: int
+    """Entries that start in the document: feedparser ought to find as many."""
     dated: bool
     """The format's one date is that of publication: all but Atom."""
 
@@ -121,25 +127,28 @@ def _source(document: Document, problems: list[Problem]) -> _Source:
         mended = mend_references(document).encode()
         if mended != data:
             data, found = mended, scan(mended)
-    complete = document.whole and not found.too_deep
+    complete = document.whole and not found.excess
     dated = not document.format.startswith("atom")
     if not complete:
-        rule, why = ("xml.depth", "too deep") if found.too_deep else ("xml.cut", "cut")
+        rule, why = ("xml.excess", found.excess) if found.excess else ("xml.cut", "cut")
         problems.append(Problem(rule, f"byte {len(data)}", f"The document is {why}: its last entries may be missing."))
-    if (found.too_deep or (found.cut and not complete)) and found.items:
+    if (found.excess or (found.cut and not complete)) and found.items:
         data = closed(data, found)
-    elif found.too_deep:
+    elif found.excess:
         data, found = f"<{document.tag}/>".encode(), Scan()
     elif found.error is not None:
-        tags, in_turn, open_at = count_tags(data)
-        if not complete and open_at >= 0:
-            data, tags = data[:open_at], tags - 1
+        tags, in_turn, end = count_tags(data, MAX_ENTRIES)
+        if tags > MAX_ENTRIES:
+            problems.append(_TOO_MANY)
+            complete = False
+        if end >= 0 and not complete:
+            data, tags = data[:end], tags - 1
         return _Source(data, None, complete and in_turn, tags, dated)
     if len(found.items) > MAX_ENTRIES:
-        said = f"Of {len(found.items)} entries only the first {MAX_ENTRIES} were read."
-        problems.append(Problem("feed.too-many", "feed", said))
+        problems.append(_TOO_MANY)
         data, complete = without(data, found.items[MAX_ENTRIES:]), False
-    return _Source(data, None if found.odd else found.items[:MAX_ENTRIES], complete, None, dated)
+    items = found.items[:MAX_ENTRIES]
+    return _Source(data, None if found.odd else items, complete, len(items), dated)
 
 
 def _malformed(error: expat.ExpatError) -> Problem:
@@ -166,22 +175,21 @@ def _parsed(data: bytes) -> Any:
 def _read_all(source: _Source, url: str) -> _Reading:
     """Read the whole document."""
     parsed = _parsed(source.data)
-    if source.tags and not isinstance(parsed, Exception) and not parsed["entries"]:
-        # Prefixes of a namespace that was never declared.
-        parsed = _parsed(re.sub(rb"(</?)(?:rss|atom):(?=\w)", rb"\1", source.data, flags=re.I))
     problems = []
     if isinstance(parsed, Exception):
         said = f"The feed parser failed: {type(parsed).__name__}: {str(parsed)[:100]}."
-        return _Reading({}, [], (), 0, (), [Problem("parser.failed", "feed", said)], True)
+        problems.append(Problem("parser.failed", "feed", said))
+        parsed = _parsed(_EXTENSIONS.sub(b"", source.data))
+        if isinstance(parsed, Exception):
+            return _Reading({}, [], (), 0, (), problems, True)
+    elif source.tags and not parsed["entries"]:
+        undeclared = _parsed(_UNDECLARED.sub(rb"\1", source.data))
+        parsed = parsed if isinstance(undeclared, Exception) else undeclared
     entries = parsed["entries"]
-    lost = source.tags is not None and len(entries) != source.tags
+    lost = len(entries) < source.tags
     if lost:
         said = f"{source.tags} entries start in the document, {len(entries)} could be read."
         problems.append(Problem("feed.damaged", "feed", said))
-    if len(entries) > MAX_ENTRIES:
-        said = f"Of {len(entries)} entries only the first {MAX_ENTRIES} were read."
-        problems.append(Problem("feed.too-many", "feed", said))
-        entries, lost = entries[:MAX_ENTRIES], True
     sure = source.items is not None and len(source.items) == len(entries) and not parsed["bozo"]
     items: Sequence[Item | None] = source.items if sure and source.items else [None] * len(entries)
     pairs = zip(entries, items, strict=True)

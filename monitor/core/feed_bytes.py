@@ -52,7 +52,7 @@ _ENTITY = re.compile(
 )
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _REFERENCE = re.compile(
-    r"<!\[CDATA\[.*?(?:\]\]>|\Z)|<!--.*?(?:-->|\Z)"
+    r"<!\[CDATA\[.*?(?:\]\]>|\Z)|(?P<remark><!--.*?(?:-->|\Z)|<\?[^<>]*\?>)"
     r"|&(?:#(?P<code>\d{1,8}|x[0-9a-fA-F]{1,7});|#[0-9a-zA-Z]*;?|(?P<name>\w{1,40});)?",
     re.S,
 )
@@ -243,6 +243,7 @@ def _own_entities(subset: str, body: str, problems: list[Problem]) -> dict[str, 
 
 def mend_references(document: Document) -> str:
     """The text with every `&` that XML does not allow made a character or `&amp;`, CDATA sections left alone.
+    Comments, which may be what is malformed, and processing instructions are dropped.
 
     Names of HTML's characters become those; what is no reference at all stays readable as it was written.
     """
@@ -250,9 +251,11 @@ def mend_references(document: Document) -> str:
     def mend(found: re.Match[str]) -> str:
         whole, code, name = found[0], found["code"], found["name"]
         if whole[0] == "<":
-            return whole
+            return "" if found["remark"] else whole
         if code is not None:
             number = int(code[1:], 16) if code[0] == "x" else int(code)
+            if number in (9, 10, 13, 32, 160):
+                return chr(number)
             return (
                 whole if _is_character(number) else html.unescape(f"&#{number};") if 0x7F < number < 0xA0 else "\ufffd"
             )

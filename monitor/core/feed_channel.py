@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any, TypedDict
 
 from monitor.core.feed_entry import absolute, detail_text, text_of
 
 _PERIODS = {"hourly": 3600.0, "daily": 86400.0, "weekly": 604800.0, "monthly": 2592000.0, "yearly": 31536000.0}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_SKIPS = re.compile(r"<skip(Hours|Days)\b[^<>]*>(.{0,2000}?)</skip\1\s*>", re.I | re.S)
+_SKIPS = re.compile(r"<skip(Hours|Days)\b", re.I)
+_MAX_SKIPS = 2000  # characters that 24 hours or 7 days may take
 _SKIP = re.compile(r"<(?:hour|day)\b[^<>]*>\s*(\w{1,12})\s*</", re.I)
 
 
@@ -67,8 +69,9 @@ def _period(period: str, frequency: str) -> float | None:
 def _skips(text: str) -> tuple[frozenset[int], frozenset[int]]:
     """Hours of the day in UTC (24 is midnight, as RSS 0.91 has it) and weekdays, Monday 0."""
     hours, days = set(), set()
-    for block in _SKIPS.finditer(text):
-        for value in _SKIP.findall(block[2]):
+    for block in islice(_SKIPS.finditer(text), 4):
+        listed = text[block.end() : block.end() + _MAX_SKIPS].lower().split(f"</skip{block[1].lower()}")[0]
+        for value in _SKIP.findall(listed):
             if block[1].lower() == "hours" and value.isdecimal() and int(value) <= 24:
                 hours.add(int(value) % 24)
             elif block[1].lower() == "days" and value.lower() in _DAYS:

@@ -15,6 +15,9 @@ from xml.parsers import expat
 MAX_DEPTH = 500
 """Elements within elements; no feed is deeper."""
 
+MAX_ATTRIBUTES = 500
+"""Attributes of one element; feedparser takes time by their square."""
+
 _PLAIN = {
     "",
     "http://backend.userland.com/rss",
@@ -92,7 +95,8 @@ class Scan:
     items: list[Item] = field(default_factory=list)
     odd: bool = False
     error: expat.ExpatError | None = None
-    too_deep: bool = False
+    excess: str = ""
+    """What no feed does, and feedparser should not be given: an element too deep, too many attributes."""
     ancestors: list[bytes] = field(default_factory=list)
 
     @property
@@ -101,8 +105,8 @@ class Scan:
         return self.error is not None and self.error.code in _CUT
 
 
-class _TooDeepError(Exception):
-    """Stops expat."""
+class _ExcessError(Exception):
+    """Stops expat; says why."""
 
 
 @lru_cache(maxsize=4096)
@@ -129,8 +133,8 @@ def scan(data: bytes) -> Scan:
         parser.Parse(data, True)
     except expat.ExpatError as error:
         result.error = error
-    except _TooDeepError:
-        result.too_deep = True
+    except _ExcessError as error:
+        result.excess = str(error)
     finally:
         parser.StartElementHandler = parser.EndElementHandler = parser.CharacterDataHandler = None  # breaks the cycle
     return result
@@ -169,8 +173,8 @@ class _Scanner:
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
-            raise _TooDeepError
+        if self.depth > MAX_DEPTH or len(attributes) > MAX_ATTRIBUTES:
+            raise _ExcessError("too deep" if self.depth > MAX_DEPTH else "full of attributes")
         kind = _kind(name)
         if not self.item_depth:
             self._outside(kind, attributes)
@@ -260,9 +264,9 @@ def without(data: bytes, items: list[Item]) -> bytes:
     return b"".join(parts)
 
 
-def count_tags(data: bytes) -> tuple[int, bool, int]:
+def count_tags(data: bytes, limit: int) -> tuple[int, bool, int]:
     """For a document that is not well-formed: start tags of entries, whether each is closed in turn, and the byte at
-    which the last one starts that is not closed (-1 where all are)."""
+    which the last one starts that is not closed (-1 where all are). Counting ends one after `limit`."""
     starts, in_turn, open_at = 0, True, -1
     for found in _START.finditer(data):
         if found[1] is None:
@@ -274,4 +278,6 @@ def count_tags(data: bytes) -> tuple[int, bool, int]:
             starts += 1
             in_turn = in_turn and open_at < 0
             open_at = found.start()
+            if starts > limit:
+                break
     return starts, in_turn and open_at < 0, open_at

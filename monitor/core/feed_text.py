@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable
 from hashlib import blake2b
 
+MAX_NOISY = 300_000
+"""Characters of a text in which noise is looked for; longer ones are no article."""
+
 _INVISIBLE = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|template)\b.*?(?:</\1\s*>|\Z)", re.I | re.S)
 _INLINE = re.compile(
     r"</?(?:a|abbr|b|bdi|bdo|big|cite|code|del|dfn|em|font|i|ins|kbd|mark|q|s|samp|small|span|strong|sub|sup|tt|u|var|wbr)"
@@ -14,7 +17,8 @@ _INLINE = re.compile(
     re.I,
 )
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[!?][^<>]*>")
-_LONE_NUMBER = re.compile(r"(?<=>)[\s(\[#]*\d[\d.,\s]*[kKmM]?[\s)\]]*(?=<)")
+_SHORT = re.compile(r"(?<=>)[^<>]{1,30}(?=<)")
+_LONE_NUMBER = re.compile(r"[\s(\[#]*\d[\d.,]*\s*[kKmM]?[\s)\]]*")
 
 _UNIT = (
     r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|[smhdw]"
@@ -33,8 +37,8 @@ _COUNTED = (
     r"|Kommentare?|Aufrufe|commentaires?|vues|comentarios?|visitas|visualizações|коммента\w+|просмотр\w*|评论|阅读|コメント)"
 )
 # Both begin with what is cheap to look for; what stands before or after decides.
-_COUNT = re.compile(rf"\d[\d.,]*\s?[km]?\s*(?:new\s+)?{_COUNTED}\b(?:\s+(?:today|this week|this month))?", re.I)
-_LABELLED = re.compile(r"[:(★⭐👍❤♥💬👁]\ufe0f?\s*\d[\d.,]*\s?(?:[kKmM]\b)?")
+_COUNT = re.compile(rf"\d[\d.,]{{0,20}}+\s?[km]?\s?(?:new )?{_COUNTED}\b(?:\s+(?:today|this week|this month))?", re.I)
+_LABELLED = re.compile(r"[:(★⭐👍❤♥💬👁]\ufe0f?\s?\d[\d.,]{0,20}+\s?(?:[kKmM]\b)?")
 _LABEL = re.compile(rf"\b{_COUNTED}\s*\Z", re.I)
 _CLOCK = re.compile(r"\d:\d\d")
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
@@ -44,7 +48,7 @@ _STAMP = re.compile(
     rf"\d\d? {_MONTH} \d{{4}},? \d\d?:\d\d(?::\d\d)?(?:\s?(?:Z|UTC|GMT|[+-]\d{{4}}))?"
 )
 _EPOCH = re.compile(r"1[5-9]\d{8}(?:\d{3})?(?!\d)")
-_QUERY = re.compile(r"(https?://[^\s?#]+)[?#]\S*")
+_QUERY = re.compile(r"(https?://[^\s?#]{1,300}+)[?#]\S*")
 
 
 def reader_text(value: str, markup: bool) -> str:
@@ -65,8 +69,10 @@ def steady_text(value: str, markup: bool) -> str:
     """`reader_text` without what changes by itself: times ago, time stamps, counts of comments, views and stars,
     numbers that are an element's whole text, queries of URLs."""
     if markup and "<" in value:
-        value = _LONE_NUMBER.sub(" ", _INVISIBLE.sub(" ", value))
+        value = _SHORT.sub(_unless_number, _INVISIBLE.sub(" ", value))
     text = reader_text(value, markup)
+    if len(text) > MAX_NOISY:
+        return text
     if _CLOCK.search(text):
         text = _STAMP.sub(" ", text)
     if any(word in text for word in _AGO_WORDS):
@@ -75,6 +81,10 @@ def steady_text(value: str, markup: bool) -> str:
     if "://" in text:
         text = _QUERY.sub(r"\1", text)
     return " ".join(text.split())
+
+
+def _unless_number(found: re.Match[str]) -> str:
+    return " " if _LONE_NUMBER.fullmatch(found[0]) else found[0]
 
 
 def _unlabelled(found: re.Match[str]) -> str:
