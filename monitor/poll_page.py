@@ -104,7 +104,7 @@ async def _settle(
         rules = run.rules(site)
         witness: Witness | None = None
         if check.why == "missing":
-            listed = page_store.is_listed(connection, site_id, page.id)
+            listed = page_store.listed_by(connection, site_id, page.id)
             changes = judge_missing(check, current, reading, listed, rules, moment)
         else:
             changes, witness = judge_changed(check, current, memory, reading, rules, moment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -98,15 +99,16 @@ def _witness(detail: dict[str, Any], memory: PageMemory, reading: PageReading) -
 
 
 def judge_missing(
-    check: Check, page: KnownPage, reading: PageReading, listed: bool, rules: Rules, now: datetime
+    check: Check, page: KnownPage, reading: PageReading, listed: Collection[str], rules: Rules, now: datetime
 ) -> Changes:
-    """The verdict on a page that its listings have dropped, `listed` telling whether one lists it again by now.
+    """The verdict on a page that a listing has dropped; `listed` are the kinds of documents that list it now.
 
     The page's own answer goes before the listing's: 404 or 410 is `dead`, another page's address `redirected`. Where
-    the feed has not proven that it drops no living entry (`proof_needed`), only a dead or redirected page is missing.
+    something lists it still, or the feed has not proven that it drops no living entry (`proof_needed`), only a dead or
+    redirected page is missing; one that is back in the kind of listing that dropped it is not.
     """
     changes, detail = Changes(), check.detail
-    if page.missing_at is not None or listed:
+    if page.missing_at is not None or set(detail["missing_from"]) & set(listed):
         return changes
     reason = detail["reason"]
     noindex = reading.facts.noindex if reading.facts is not None else None
@@ -114,7 +116,7 @@ def judge_missing(
         reason = "dead"
     elif reading.final_url is not None and not same_place(reading.final_url, page.url):
         reason = "redirected"
-    elif detail.get("proof_needed") and not noindex:
+    elif (detail.get("proof_needed") or listed) and not noindex:
         return changes
     changes.pages[page.id] = replace(page, missing_at=now.timestamp(), missing_reason=reason)
     data: dict[str, Any] = {

@@ -15,7 +15,6 @@ from typing import Any
 from monitor.core.identity import page_id
 from monitor.core.reconcile import (
     PARTIALS_FOR_BASELINE,
-    SKEW,
     Changes,
     Check,
     DocumentMemory,
@@ -181,10 +180,11 @@ def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
         # The entry's link changed, not the entry: its page is known under the former link.
         page = KnownPage(item.page_id, item.key, item.observed, entry.title, now, announced=not read.quiet)
         changes.pages[page.id] = page
-    _back(read, page, item)
+    if moved or not known.listed:
+        _back(read, page, item)
     fields, flips = _edited(entry, known)
     weak = not fields and _advanced(at(entry.updated), known.updated_at)
-    if fields and flips <= MAX_FLIPS and not _told(page, entry, fields):
+    if fields and flips <= MAX_FLIPS and not _told(page, entry, fields, read.document.read_at):
         _changed(read, item, known, fields)
     elif weak and not read.quiet and read.rules.verify != "never":
         changes.checks.append(
@@ -227,14 +227,20 @@ def _edited(entry: Entry, known: KnownEntry) -> tuple[list[str], int]:
     return fields, known.flips + 1 if entry.content_hash == known.previous_hash else known.flips
 
 
-def _told(page: KnownPage, entry: Entry, fields: Sequence[str]) -> bool:
-    """Whether another source has already reported this very edit."""
+def _told(page: KnownPage, entry: Entry, fields: Sequence[str], read_at: float | None) -> bool:
+    """Whether another source has already reported this very edit.
+
+    It has if it reported a change of the page since this feed was last read (`read_at`), the headline that is new here,
+    or a change later than the time the entry gives for its own.
+    """
     if page.changed_at is None:
         return False
+    if read_at is not None and page.changed_at > read_at:
+        return True
     if "title" in fields and same_headline(page.title, entry.title):
         return True
     updated = at(entry.updated)
-    return page.changed in ("lastmod", "page") and updated is not None and updated <= page.changed_at + SKEW
+    return "updated" in fields and updated is not None and updated <= page.changed_at
 
 
 def _changed(read: _Read, item: Placed, known: KnownEntry, fields: list[str]) -> None:

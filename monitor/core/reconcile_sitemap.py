@@ -391,7 +391,8 @@ def judge_absences(absences: Sequence[Absence], rules: Rules, now: datetime) -> 
     """Which pages are missing after a complete read of a tree: candidates for a look at the page itself.
 
     A page is missing only if every sitemap file that ever listed it has lacked it in `confirm_missing` complete
-    reads, and nothing else lists it now. Leaving a news sitemap or a feed by age is not missing.
+    reads. Where a feed or news sitemap lists it still, it is asked once, and missing only if it is dead itself.
+    Leaving a news sitemap or a feed by age is not missing.
     """
     changes = Changes()
     for absence in absences:
@@ -399,9 +400,12 @@ def judge_absences(absences: Sequence[Absence], rules: Rules, now: datetime) -> 
             continue
         if absence.kind == "news_sitemap":
             continue
-        if any(listed for _kind, listed, _absent in absence.elsewhere):
+        files = [(listed, absent) for kind, listed, absent in absence.elsewhere if kind == "sitemap"]
+        if any(listed or absent < rules.confirm_missing for listed, absent in files):
             continue
-        if any(kind == "sitemap" and absent < rules.confirm_missing for kind, _listed, absent in absence.elsewhere):
+        # A feed or news sitemap that still lists the page speaks for it, until the page itself says otherwise.
+        still = any(listed for _kind, listed, _absent in absence.elsewhere)
+        if still and absence.absent > rules.confirm_missing:
             continue
         changes.checks.append(
             Check(
@@ -413,7 +417,7 @@ def judge_absences(absences: Sequence[Absence], rules: Rules, now: datetime) -> 
                     "missing_from": ["sitemap"],
                     "last_seen": when(absence.last_at),
                     "reads": absence.absent,
-                    "proof_needed": False,
+                    "proof_needed": still,
                 },
             )
         )

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from sqlalchemy import Connection, Engine, Executable, create_engine, event, make_url, text
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy import URL, Connection, Engine, Executable, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 T = TypeVar("T")
@@ -44,10 +44,18 @@ class StoreError(Exception):
 
 def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite URL; None for another database or one in memory."""
-    parsed = make_url(url)
+    parsed = parse_url(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None
     return Path(str(parsed.database))
+
+
+def parse_url(url: str) -> URL:
+    """SQLAlchemy's URL; StoreError where it is none."""
+    try:
+        return make_url(url)
+    except ArgumentError as error:
+        raise StoreError("not a database URL; use sqlite:///PATH or postgresql://...") from error
 
 
 def connect(url: str) -> Engine:
@@ -56,10 +64,7 @@ def connect(url: str) -> Engine:
     SQLite runs in WAL mode with synchronous=FULL: what was committed survives power loss, so an event that was sent
     never comes again under another id.
     """
-    try:
-        parsed = make_url(url)
-    except Exception as error:
-        raise StoreError(f"{url!r} is not a database URL; use sqlite:///PATH or postgresql://...") from error
+    parsed = parse_url(url)
     if parsed.get_backend_name() == "sqlite":
         path = sqlite_path(url)
         if path is not None and not path.parent.is_dir():

@@ -173,22 +173,22 @@ def set_page(connection: Connection, site_id: int, page_id: int, **values: Any) 
     connection.execute(update(page).where(page.c.site_id == site_id, page.c.id == page_id).values(**values))
 
 
-def is_listed(connection: Connection, site_id: int, page_id: int) -> bool:
-    """Whether any document of the site lists the page now."""
+def listed_by(connection: Connection, site_id: int, page_id: int) -> set[str]:
+    """The kinds of the documents of the site that list the page now."""
     query = (
-        select(func.count())
+        select(document.c.kind)
         .select_from(sighting.join(document).join(source))
         .where(sighting.c.page_id == page_id, source.c.site_id == site_id, sighting.c.last_at.is_(None))
     )
-    return bool(connection.execute(query).scalar())
+    return set(connection.scalars(query))
 
 
 def count_absences(connection: Connection, source_id: int, limit: int) -> None:
-    """One more complete read of the tree that lacked these rows."""
+    """One more complete read of the tree that lacked these rows; counted up to one beyond `limit`."""
     mine = select(document.c.id).where(document.c.source_id == source_id)
     connection.execute(
         update(sighting)
-        .where(sighting.c.document_id.in_(mine), sighting.c.last_at.is_not(None), sighting.c.absent < limit)
+        .where(sighting.c.document_id.in_(mine), sighting.c.last_at.is_not(None), sighting.c.absent <= limit)
         .values(absent=sighting.c.absent + 1)
     )
 
@@ -213,7 +213,7 @@ def listed_rows(connection: Connection, document_ids: Sequence[int]) -> int:
 
 
 def absences(connection: Connection, site_id: int, source_id: int, confirm: int) -> list[Absence]:
-    """Pages that this source has lacked `confirm` times and nothing lists, with all else that ever listed them."""
+    """Pages that this source has lacked `confirm` times and no sitemap lists, with all else that ever listed them."""
     other, other_document, other_source = sighting.alias(), document.alias(), source.alias()
     listed = (
         select(other.c.page_id)
@@ -222,7 +222,12 @@ def absences(connection: Connection, site_id: int, source_id: int, confirm: int)
                 other_source, other_source.c.id == other_document.c.source_id
             )
         )
-        .where(other.c.page_id == page.c.id, other.c.last_at.is_(None), other_source.c.site_id == site_id)
+        .where(
+            other.c.page_id == page.c.id,
+            other.c.last_at.is_(None),
+            other_source.c.site_id == site_id,
+            other_document.c.kind == "sitemap",
+        )
     )
     query = (
         select(*_PAGE, document.c.kind, document.c.url.label("document_url"), sighting.c.last_at, sighting.c.absent)

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.scenarios.watch import pages, watching
+from monitor.newsroom import Newsroom
+from tests.scenarios.watch import START, pages, watching
+
+
+def small_windows() -> Newsroom:
+    """A site whose oldest pages only the sitemap lists."""
+    return Newsroom(seed=7, old_pages=35, start=START, window=5)
 
 
 def test_a_quiet_first_run_then_each_new_article_once(tmp_path: Path) -> None:
@@ -76,17 +82,18 @@ def test_a_root_that_fails_makes_nothing_missing_and_loses_nothing(
         assert [e["type"] for e in events if e["type"].startswith("source.")] == ["source.failing", "source.recovered"]
 
 
-def test_a_withdrawn_page_is_missing_once_and_returns(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", [0, 8, -1])
+def test_a_withdrawn_page_is_missing_once_and_returns(tmp_path: Path, which: int) -> None:
     with watching(tmp_path) as watch:
         watch.once()
-        old = watch.room.articles[0]
+        old = watch.room.articles[which]
         watch.room.withdraw(old, status=404)
         assert pages(watch.once()) == []
         events = pages(watch.once())
         assert [(e["type"], e["subject"]) for e in events] == [("url.missing", old.url)]
         assert events[0]["data"]["reason"] == "dead"
         assert events[0]["data"]["page"]["status"] == 404
-        assert events[0]["data"]["missing_from"] == ["sitemap"]
+        assert events[0]["data"]["missing_from"] in (["sitemap"], ["feed"])
         for _ in range(3):
             assert pages(watch.once()) == []
         watch.room.restore(old)
@@ -97,14 +104,39 @@ def test_a_withdrawn_page_is_missing_once_and_returns(tmp_path: Path) -> None:
 
 
 def test_a_page_unlisted_but_alive_is_removed(tmp_path: Path) -> None:
-    with watching(tmp_path) as watch:
+    with watching(tmp_path, room=small_windows()) as watch:
         watch.once()
-        old = watch.room.articles[0]
+        old = min(watch.room.articles, key=lambda article: article.published)
         watch.room.unlist(old, {"sitemap"})
         watch.once()
         events = pages(watch.once())
         assert [(e["type"], e["data"]["reason"]) for e in events] == [("url.missing", "removed")]
         assert events[0]["data"]["page"]["status"] == 200
+
+
+def test_a_dead_page_that_its_feed_still_lists_is_missing_and_a_living_one_is_not(tmp_path: Path) -> None:
+    with watching(tmp_path) as watch:
+        watch.once()
+        alive, dead = watch.room.articles[-2], watch.room.articles[-4]
+        watch.room.unlist(alive, {"sitemap"})
+        watch.room.unlist(dead, {"sitemap"})
+        watch.room.fail(dead.path, 404)
+        watch.once()
+        assert [(e["subject"], e["data"]["reason"]) for e in pages(watch.once())] == [(dead.url, "dead")]
+        for _ in range(3):
+            watch.room.publish()
+            assert {e["type"] for e in pages(watch.once())} == {"url.new"}
+
+
+def test_an_edited_text_in_four_feeds_is_one_change(tmp_path: Path) -> None:
+    with watching(tmp_path) as watch:
+        watch.once()
+        article = watch.room.articles[-3]
+        for text in ("The council met again on Monday.", "The council will not meet on Tuesday."):
+            watch.room.edit(article, body=text)
+            events = pages(watch.once(advance=900))
+            assert [(e["type"], e["subject"]) for e in events] == [("url.changed", article.url)]
+            assert pages(watch.once()) == []
 
 
 def test_ageing_out_of_the_news_sitemap_is_not_missing(tmp_path: Path) -> None:
@@ -152,9 +184,9 @@ def test_lastmod_that_is_the_generation_time_changes_nothing_and_is_untrusted(tm
 
 
 def test_an_edit_that_only_the_sitemap_tells_is_a_change(tmp_path: Path) -> None:
-    with watching(tmp_path) as watch:
+    with watching(tmp_path, room=small_windows()) as watch:
         watch.once()
-        old = watch.room.articles[2]
+        old = min(watch.room.articles, key=lambda article: article.published)
         watch.room.edit(old, body="The council met again on Monday and changed its mind about the bridge.")
         events = pages(watch.once())
         assert [(e["type"], e["subject"]) for e in events] == [("url.changed", old.url)]

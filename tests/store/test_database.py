@@ -60,7 +60,7 @@ def test_the_second_process_is_refused_with_a_sentence_and_gets_in_once_the_firs
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        ("nonsense", "is not a database URL"),
+        ("nonsense", "not a database URL"),
         ("mysql://x/y", "is not supported"),
         ("sqlite:////nowhere/at/all/m.db", "does not exist"),
     ],
