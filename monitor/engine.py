@@ -28,7 +28,7 @@ from monitor.parse_pool import ParsePool
 from monitor.poll_feed import poll_feed
 from monitor.poll_page import RobotsCache, check_pages
 from monitor.poll_tree import poll_tree
-from monitor.pricing import RENEW, renew_prices
+from monitor.pricing import FIRST_RENEW, RENEW, renew_prices
 from monitor.runtime import Runtime
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
@@ -134,6 +134,7 @@ class Engine:
             self._progress(f"{result.polled} of {len(todo)} sources read")
 
         await asyncio.gather(*(one(source) for source in todo))
+        await renew_prices(self._run)  # what was read for the first time has a rate by now
         for site in self._run.sites:
             await check_pages(self._run, self._robots, site)
         tally = await self._deliverer.attempt()
@@ -180,6 +181,8 @@ class Engine:
                     await task
 
     async def _keep_prices(self) -> None:
+        await renew_prices(self._run)
+        await asyncio.sleep(FIRST_RENEW)
         while True:
             await renew_prices(self._run)
             await asyncio.sleep(RENEW)

@@ -232,14 +232,34 @@ def source_by_id(connection: Connection, source_id: int) -> SourceRow:
     return _source_row(connection.execute(query).one())
 
 
-def schedules(connection: Connection) -> list[tuple[str, str, str]]:
-    """(site, URL, schedule state) of each active feed that was ever polled."""
+@dataclass(frozen=True, slots=True)
+class ScheduleRow:
+    """What the price of polls is reckoned from: a feed's schedule state, and when it is due."""
+
+    id: int
+    site: str
+    url: str
+    state: str
+    next_at: float
+    schedule: str
+
+
+def schedules(connection: Connection) -> list[ScheduleRow]:
+    """Each active feed that was ever polled."""
     query = (
-        select(site.c.name, source.c.url, source.c.schedule)
+        select(source.c.id, site.c.name, source.c.url, source.c.state, source.c.next_at, source.c.schedule)
         .select_from(source.join(site))
         .where(source.c.active, source.c.kind == "feed", source.c.schedule.is_not(None))
     )
-    return [(row[0], row[1], row[2]) for row in connection.execute(query)]
+    return [ScheduleRow(*row) for row in connection.execute(query)]
+
+
+SOURCE_SOONER = (
+    update(source)
+    .where(source.c.id == bindparam("source_id"), source.c.next_at > bindparam("next_at"))
+    .values(next_at=bindparam("next_at"), reason=bindparam("reason"))
+)
+"""Brings a poll forward; one that was polled meanwhile and is due sooner stays as it is."""
 
 
 def set_source(connection: Connection, source_id: int, **values: Any) -> None:
