@@ -85,7 +85,7 @@ def poisson(random_: random.Random, mean: float) -> int:
 
 def make(kind: str, random_: random.Random) -> Feed:
     """One feed of a kind, with a history that its window may still show at the first poll."""
-    rate = 4.0 * math.exp(random_.gauss(0.0, 1.0)) / DAY
+    rate = 4.0 * math.exp(random_.gauss(0.0, 1.5)) / DAY
     window = random_.choice((10, 15, 20, 25, 30, 50, 100))
     bins = int((HISTORY + DAYS) * DAY / BIN)
     begin = START - HISTORY * DAY
@@ -112,7 +112,7 @@ def make(kind: str, random_: random.Random) -> Feed:
         course = [value / mean for value in course]
     if kind == "bursts":
         course = [0.4] * bins
-        size = random_.uniform(4.0, 10.0)
+        size = random_.uniform(2.0, 6.0)
         expected = 0.6 * rate * BIN / size
         for index in range(bins):
             if random_.random() < expected:

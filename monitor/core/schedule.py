@@ -23,15 +23,16 @@ from typing import Any
 
 from monitor.core import schedule_bounds as limits
 from monitor.core import schedule_rate as rates
-from monitor.core.schedule_dates import arrivals, first_arrivals, learn_skew
+from monitor.core.schedule_dates import Arrival, arrivals, first_arrivals, learn_skew
 from monitor.core.schedule_plan import entries_per_arrival, level_of, plan
 from monitor.core.schedule_state import LAG_START, Bound, Decision, Hints, Poll, State, instant
 
 SAME_ARRIVAL = 60.0
 UNKNOWN_INTERVAL = 1200.0
+SMALL_WINDOW = 10
 DAY = 86400.0
-LATTICE_LEAST, LATTICE_SHARE, LATTICE_PEAK = 12.0, 0.6, 4.0
-LAG_FADE, LAG_MARGIN, LAG_LIMIT = 0.98, 15.0, 600.0
+LATTICE_LEAST, LATTICE_SHARE, LATTICE_PEAK = 6.0, 0.6, 4.0
+LAG_FADE, LAG_MARGIN, LAG_LIMIT = 0.995, 15.0, 600.0
 
 
 def observe(state: State, poll: Poll) -> State:
@@ -52,10 +53,16 @@ def observe(state: State, poll: Poll) -> State:
         return replace(state, fails=state.fails + 1, **changes)
     changes["fails"] = 0
     if poll.size > 0 and poll.modified:
-        changes["window"] = poll.size
+        changes |= {"window": _window(state, poll), "shown": poll.size}
     if state.clock is None:
         return _first(state, poll, at, changes)
     return _next(state, poll, at, state.clock, changes)
+
+
+def _window(state: State, poll: Poll) -> int:
+    """How many entries the document shows when full. A short list is full only once news pushed others out of it."""
+    full = 0 < state.window < SMALL_WINDOW or (poll.new > 0 and 0 < poll.size <= state.shown)
+    return poll.size if full else max(poll.size, SMALL_WINDOW)
 
 
 def _hints(before: Hints, said: Hints, poll: Poll) -> Hints:
@@ -70,10 +77,10 @@ def _hints(before: Hints, said: Hints, poll: Poll) -> Hints:
 def _first(state: State, poll: Poll, at: float, changes: dict[str, Any]) -> State:
     found = first_arrivals([date.timestamp() for date in poll.entries], at)
     if found:
-        changes |= {"mark": found[-1], "dated": True}
-    begin = found[0] if found else at
+        changes |= {"mark": found[-1].at, "dated": True}
+    begin = found[0].at if found else at
     changes |= {"clock": at, "folded_at": at, "new": 0, "elapsed": 0.0}
-    return _fold(state, [(date, 1.0) for date in found[1:]], begin, at, changes)
+    return _fold(state, found[1:], begin, at, changes)
 
 
 def _next(state: State, poll: Poll, at: float, clock: float, changes: dict[str, Any]) -> State:
@@ -82,7 +89,7 @@ def _next(state: State, poll: Poll, at: float, clock: float, changes: dict[str, 
     mark = state.mark if state.mark is not None else -math.inf
     if mark > at + DAY:
         mark = at
-    found: list[tuple[float, float]] = []
+    found: list[Arrival] = []
     if poll.new > 0:
         dates = [date.timestamp() for date in poll.entries]
         found, newest = arrivals(dates, poll.new, poll.size, mark=mark, since=since, until=at, skew=state.skew)
@@ -96,7 +103,7 @@ def _next(state: State, poll: Poll, at: float, clock: float, changes: dict[str, 
     return _fold(state, found, since, at, changes)
 
 
-def _fold(state: State, found: list[tuple[float, float]], since: float, at: float, changes: dict[str, Any]) -> State:
+def _fold(state: State, found: list[Arrival], since: float, at: float, changes: dict[str, Any]) -> State:
     """Runs the rate over the arrivals, in order, up to the poll; learns the profile and the lattice."""
     level = level_of(state)
     seen_hours, seen_days = list(state.hours_seen), list(state.days_seen)
@@ -105,22 +112,24 @@ def _fold(state: State, found: list[tuple[float, float]], since: float, at: floa
     if found:
         hours, days, minutes = list(state.hours), list(state.days), list(state.minutes)
         entries, groups = state.batch
-        last, clock, fresh = state.last_event, since, state.fresh
-        for date, weight in found:
+        last, clock, fresh, peak = state.last_event, since, state.fresh, state.peak
+        for when, weight, date in found:
             entries += weight
-            if last is not None and abs(date - last) < SAME_ARRIVAL:
+            if last is not None and abs(when - last) < SAME_ARRIVAL:
                 continue
-            level.advance(clock, date)
-            steady = level.arrive(date)
-            last, clock = date, max(clock, date)
+            level.advance(clock, when)
+            steady = level.arrive(when)
+            peak = max(peak, level.counts[1])
+            last, clock = when, max(clock, when)
             entries, groups = entries * 0.99, groups * 0.99 + 1.0
             fresh += 1.0
-            if at - date < rates.PROFILE_SPAN:
-                hours[int(date / 3600.0 % 24.0) % 24] += steady
-                days[rates.day_of(state.quiet, date)] += steady
+            if at - when < rates.PROFILE_SPAN:
+                hours[int(when / 3600.0 % 24.0) % 24] += steady
+                days[rates.day_of(state.quiet, when)] += steady
+            if date is not None and at - date < rates.PROFILE_SPAN:
                 minutes[int(date / 60.0 % 60.0) % 60] += 1.0
         level.advance(clock, at)
-        changes |= {"last_event": last, "batch": (entries, groups), "fresh": fresh}
+        changes |= {"last_event": last, "batch": (entries, groups), "fresh": fresh, "peak": peak}
         changes |= {"hours": tuple(hours), "days": tuple(days), "minutes": tuple(minutes)}
     else:
         level.advance(since, at)
@@ -139,9 +148,7 @@ def _fold(state: State, found: list[tuple[float, float]], since: float, at: floa
     return after
 
 
-def _spread(
-    state: State, level: rates.Level, found: list[tuple[float, float]], since: float, at: float
-) -> dict[str, Any]:
+def _spread(state: State, level: rates.Level, found: list[Arrival], since: float, at: float) -> dict[str, Any]:
     """How far the numbers between polls scatter beyond Poisson, and how much of the time the rate is off its course."""
     span = at - since
     if span <= 0:
@@ -155,7 +162,7 @@ def _spread(
     ratio = min(2.0, math.sqrt(now / month)) if month > 0 else 1.0
     changes: dict[str, Any] = {"variability": state.variability * kept + ratio * (1.0 - kept)}
     if state.clock is not None and found:
-        number = sum(weight for _, weight in found)
+        number = sum(arrival.entries for arrival in found)
         due = month * (entries_per_arrival(state) / 3600.0) * span
         if due > 0:
             excess = (number - due) ** 2 / max(due, number, 1.0)
@@ -180,7 +187,7 @@ def _learn(state: State, at: float) -> State:
             tuple(round(value * kept, 3) for value in values)
             for values in (hours, hours_seen, days, days_seen, minutes)
         )
-        changes |= {"folded_at": at, "hours": hours, "hours_seen": hours_seen}
+        changes |= {"folded_at": at, "hours": hours, "hours_seen": hours_seen, "peak": state.peak * kept}
         changes |= {"days": days, "days_seen": days_seen, "minutes": minutes}
     hour_profile, day_profile, quiet = rates.learn_profile(hours, hours_seen, days, days_seen)
     lattice, share = find_lattice(minutes)
@@ -217,7 +224,7 @@ def _learn_lag(state: State, date: float, since: float) -> float:
     after = min((date - minute * 60.0) % 3600.0 for minute in state.lattice)
     missed = since - date + after
     seen = missed if after < missed < LAG_LIMIT else after if after < LAG_LIMIT else 0.0
-    return max(LAG_START, state.lag * LAG_FADE, min(LAG_LIMIT, seen + LAG_MARGIN))
+    return max(LAG_START, state.lag * LAG_FADE, min(LAG_LIMIT, seen + max(LAG_MARGIN, 0.2 * seen)))
 
 
 def decide(state: State, now: datetime) -> Decision:

@@ -12,6 +12,8 @@ from monitor.core.schedule_state import SCALES, State
 FINE, HOUR, COARSE = 300.0, 3600.0, 6 * 3600.0
 FAR = 2 * 86400.0
 LIMIT = 30 * 86400.0
+BURST = 2.0
+"""A burst may bring this multiple of what its best two hours brought, by a decayed count."""
 REGIME_DAYS = 60.0
 """How long a regime lasts on average; it may be followed by any that the population knows."""
 UPPER = 1.5
@@ -115,9 +117,16 @@ def plan(state: State, since: float) -> Plan:
         sure = UPPER + 1.0 / math.sqrt(level.counts[4] + 1.0)
         capacity = overflow_capacity(int(state.window / state.dispersion), LOSS) / sure
         overflow = _overflow(state, since, steps, capacity, (max(steady, rate / max(course, 0.1)), horizon))
+        overflow = min(overflow, burst_horizon(state))
     now = steps[0][2]
     text = f"about {now * 86400:.3g} entries a day are expected now, {month * 86400:.3g} on average"
     return Plan(economy, overflow, now, month, "economy", text, tuple(steps))
+
+
+def burst_horizon(state: State) -> float:
+    """Seconds in which a burst like the greatest seen, out of the quiet, fills the window; `inf` where none can."""
+    greatest = state.peak * entries_per_arrival(state) * BURST
+    return SCALES[1] * 3600.0 * state.window / greatest if greatest > state.window else math.inf
 
 
 def _overflow(

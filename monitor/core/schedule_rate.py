@@ -41,7 +41,7 @@ CONCENTRATION_PRIOR = (0.30, 0.20, 0.20, 0.15, 0.10, 0.05)
 COSINES = tuple(math.cos(2 * math.pi * hour / 24) for hour in range(24))
 SINES = tuple(math.sin(2 * math.pi * hour / 24) for hour in range(24))
 WEEKEND = (5, 6)
-HOUR_SHRINK, DAY_SHRINK, WEEKEND_SHRINK, WEEKEND_PRIOR = 2.0, 20.0, 6.0, 0.8
+HOUR_SHRINK, DAY_SHRINK, WEEKEND_SHRINK, WEEKEND_PRIOR = 3.0, 20.0, 6.0, 0.8
 PROFILE_FLOOR = 0.02
 
 

@@ -134,6 +134,8 @@ class State:
     last_event: float | None = None
     dated: bool = False
     window: int = 0
+    """Entries that the document shows when full, as far as known."""
+    shown: int = 0
     new: int = 0
     elapsed: float = 0.0
     """Seconds between the last two polls that succeeded, and `new` the arrivals between them."""
@@ -146,6 +148,8 @@ class State:
     """How far the level follows the last hours, the last days, the last month; they sum to one."""
     batch: tuple[float, float] = (0.0, 0.0)
     """Entries, and arrivals they came in (entries within a minute are one arrival)."""
+    peak: float = 0.0
+    """Most arrivals that any two hours brought (decayed count), fading over weeks."""
     dispersion: float = 1.0
     variability: float = 1.0
     """Mean of the square root of the rate over its mean course: below 1 where bursts come and go."""

@@ -410,3 +410,36 @@ def test_documents_that_the_server_bars_cost_nothing() -> None:
 def test_one_aim_is_needed(aim: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="either"):
         schedule.price_for([], START, **aim)
+
+
+def test_a_publisher_known_for_bursts_is_not_left_alone_for_longer_than_one_takes() -> None:
+    now = START + timedelta(days=3)
+    burst = [START + timedelta(minutes=6 * number) for number in range(12)]
+    lone = [START + timedelta(hours=6 * number) for number in range(12)]
+    wide = Policy(price=1e7)
+    bursty, calm = first_poll(burst, now, wide), first_poll(lone, now, wide)
+    bursty, calm = replace(bursty, window=12), replace(calm, window=12)
+    assert schedule.decide(bursty, now).reason == "overflow"
+    assert seconds_to_next(bursty, now) < 2.5 * 3600
+    assert seconds_to_next(calm, now) > 2 * seconds_to_next(bursty, now)
+
+
+def test_a_short_list_that_grows_is_not_taken_for_a_full_window() -> None:
+    state = schedule.observe(schedule.start(Policy()), Poll(at=START, new=2, size=2))
+    assert state.window == 10
+    grown = schedule.observe(state, Poll(at=START + HOUR, new=1, size=3))
+    assert grown.window == 10
+    full = schedule.observe(grown, Poll(at=START + 2 * HOUR, new=1, size=3))
+    assert full.window == 3
+
+
+def test_polls_wait_for_entries_that_show_minutes_after_their_date() -> None:
+    random_ = random.Random(3)
+    shown = [START + timedelta(minutes=30 * slot + 4) for slot in range(48 * 21) if random_.random() < 0.3]
+    shift = timedelta(minutes=-4)
+    policy = Policy(price=300)
+    state, polls = follow(shown, START + timedelta(days=3), START + timedelta(days=20), policy=policy, shift=shift)
+    assert state.lattice == (0, 30)
+    assert 240 <= state.lag <= 330
+    late = [at for at, _ in polls if at > START + timedelta(days=10)]
+    assert sum(240 <= (at.minute % 30) * 60 + at.second <= 400 for at in late) > 0.8 * len(late)
