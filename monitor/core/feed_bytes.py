@@ -253,12 +253,7 @@ def mend_references(document: Document) -> str:
         if whole[0] == "<":
             return "" if found["remark"] else whole
         if code is not None:
-            number = int(code[1:], 16) if code[0] == "x" else int(code)
-            if number in (9, 10, 13, 32, 160):
-                return chr(number)
-            return (
-                whole if _is_character(number) else html.unescape(f"&#{number};") if 0x7F < number < 0xA0 else "\ufffd"
-            )
+            return _character(int(code[1:], 16) if code[0] == "x" else int(code)) or whole
         if name is None:
             return "&amp;" + whole[1:]
         if name in ("amp", "lt", "gt", "quot", "apos") or name in document.entities:
@@ -268,7 +263,11 @@ def mend_references(document: Document) -> str:
     return _REFERENCE.sub(mend, document.text)
 
 
-def _is_character(number: int) -> bool:
-    return (
-        number in (9, 10, 13) or 0x20 <= number < 0xD800 or 0xE000 <= number < 0xFFFE or 0x10000 <= number <= 0x10FFFF
-    )
+def _character(number: int) -> str:
+    """What a reference to a character becomes; "" where it may stay as it is."""
+    if number in (9, 10, 13, 32, 160):
+        return chr(number)
+    if 0x7F < number < 0xA0:
+        return html.unescape(f"&#{number};")  # windows-1252, as browsers read it
+    allowed = 0x20 <= number < 0xD800 or 0xE000 <= number < 0xFFFE or 0x10000 <= number <= 0x10FFFF
+    return "" if allowed else "\ufffd"

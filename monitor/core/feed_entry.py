@@ -16,7 +16,7 @@ from feedparser.datetimes import _parse_date
 
 from monitor.core.dates import parse_date
 from monitor.core.feed_scan import Item
-from monitor.core.feed_text import content_hash, reader_text
+from monitor.core.feed_text import content_hash, reader_text, storable
 from monitor.model import Entry, IdKind, Problem
 
 _MARKUP = ("text/html", "application/xhtml+xml")
@@ -126,7 +126,7 @@ def read_entry(raw: Any, url: str, number: int, dated: bool, item: Item | None =
 def text_of(raw: Any, key: str) -> str:
     """A value of feedparser's as it stands, without the aliases of its dictionaries; "" where it is none or no text."""
     value = dict.get(raw, key)
-    return value.strip() if isinstance(value, str) else ""
+    return storable(value).strip() if isinstance(value, str) else ""
 
 
 def detail_text(raw: Any, key: str) -> str | None:

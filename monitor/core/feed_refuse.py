@@ -45,6 +45,9 @@ def refuse_binary(data: bytes) -> None:
     """Raise NotAFeed for an empty body and for formats told by their first bytes."""
     if not data.strip(b"\x00 \t\r\n\xef\xbb\xbf\xfe\xff"):
         raise NotAFeed("The body is empty.")
+    controls = sum(byte < 32 and byte not in b"\t\n\r" for byte in data[:500])
+    if controls > 20 and b"<" not in data[:500] and b"{" not in data[:500]:
+        raise NotAFeed("The body is binary data, not a feed.")
     for magic, what in _MAGIC:
         if data.startswith(magic):
             raise NotAFeed(f"The body is {what}, not a feed.")
@@ -67,10 +70,7 @@ def refuse_text(text: str, url: str, root: str | None) -> NoReturn:
         raise NotAFeed(f"The body is {page}, not a feed" + (f"; it names a feed at {offered}." if offered else "."))
     if root is None:
         printable = " ".join(start[:300].split())[:60]
-        binary = sum(not char.isprintable() and not char.isspace() for char in start[:500]) > 20
-        raise NotAFeed(
-            "The body is binary data, not a feed." if binary else f'The body is text, not a feed: "{printable}".'
-        )
+        raise NotAFeed(f'The body is text, not a feed: "{printable}".')
     what = _KNOWN.get(root.lower())
     if what is None:
         said = " ".join(_TAGS.sub(" ", text[:2000]).split())[:100]

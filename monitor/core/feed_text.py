@@ -10,6 +10,7 @@ from hashlib import blake2b
 MAX_NOISY = 300_000
 """Characters of a text in which noise is looked for; longer ones are no article."""
 
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _INVISIBLE = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|template)\b.*?(?:</\1\s*>|\Z)", re.I | re.S)
 _INLINE = re.compile(
     r"</?(?:a|abbr|b|bdi|bdo|big|cite|code|del|dfn|em|font|i|ins|kbd|mark|q|s|samp|small|span|strong|sub|sup|tt|u|var|wbr)"
@@ -49,6 +50,11 @@ _STAMP = re.compile(
 )
 _EPOCH = re.compile(r"1[5-9]\d{8}(?:\d{3})?(?!\d)")
 _QUERY = re.compile(r"(https?://[^\s?#]{1,300}+)[?#]\S*")
+
+
+def storable(text: str) -> str:
+    """`text` without NUL and lone surrogates, which base64 and JSON may bring and no database takes."""
+    return _UNSTORABLE.sub("", text)
 
 
 def reader_text(value: str, markup: bool) -> str:

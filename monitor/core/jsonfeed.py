@@ -7,12 +7,11 @@ import re
 from typing import Any
 
 from monitor.core.feed_entry import Candidate, absolute, identify, instant
-from monitor.core.feed_text import content_hash, reader_text
+from monitor.core.feed_text import content_hash, reader_text, storable
 from monitor.model import Entry, Feed, NotAFeed, Problem
 
 _VERSION = re.compile(r'"version"\s*:\s*"(https?://(?:www\.)?jsonfeed\.org/version/[\d.]{1,8})/?"', re.I)
 _ITEMS = re.compile(r'"items"\s*:\s*\[')
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def looks_like_json(data: bytes) -> bool:
@@ -114,7 +113,7 @@ def _salvaged(text: str) -> dict[str, Any]:
 def _text(value: dict[str, Any], key: str) -> str:
     """A string of an object, stripped, without what no database stores; "" where it is another type."""
     found = value.get(key)
-    return _UNSTORABLE.sub("", found).strip() if isinstance(found, str) else ""
+    return storable(found).strip() if isinstance(found, str) else ""
 
 
 def _list(value: dict[str, Any], key: str) -> list[Any]:
@@ -147,7 +146,9 @@ def _candidate(item: dict[str, Any], feed: dict[str, Any], url: str, number: int
         published=published,
         updated=updated,
         authors=_authors(item) or _authors(feed),
-        tags=tuple(dict.fromkeys(tag.strip() for tag in _list(item, "tags") if isinstance(tag, str) and tag.strip())),
+        tags=tuple(
+            dict.fromkeys(storable(tag).strip() for tag in _list(item, "tags") if isinstance(tag, str) and tag.strip())
+        ),
         summary=summary or None,
         content_hash=content_hash(title, [body for body in bodies if body[0]]),
     )
