@@ -38,7 +38,24 @@ _HOMES = {
         ("Entry", "Event", "Feed", "NotAFeed", "NotASitemap", "Problem", "Row", "Sitemap"), "monitor.model"
     ),
 }
-__all__ = [*sorted(_HOMES), "schedule"]
+__all__ = [
+    "Discovered",
+    "Entry",
+    "Event",
+    "Feed",
+    "NotAFeed",
+    "NotASitemap",
+    "Problem",
+    "Row",
+    "Sitemap",
+    "SitemapFile",
+    "discover",
+    "page_key",
+    "parse_feed",
+    "parse_sitemap",
+    "read_sitemaps",
+    "schedule",
+]
 
 
 def __getattr__(name: str) -> Any:

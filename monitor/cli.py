@@ -196,7 +196,7 @@ def events(
     ] = None,
     site: Annotated[str | None, typer.Option(help="One site's events.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events as they come.")] = False,
-    format: Annotated[str, typer.Option(help="jsonl or table.")] = "",
+    form: Annotated[str, typer.Option("--format", help="jsonl or table.")] = "",
     verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -207,14 +207,14 @@ def events(
     from monitor.commands import tables  # noqa: PLC0415
 
     set_up_logging(verbose=verbose, quiet=quiet)
-    if format not in ("", "jsonl", "table"):
-        fail(f"--format {format}: use jsonl or table", 2)
+    if form not in ("", "jsonl", "table"):
+        fail(f"--format {form}: use jsonl or table", 2)
     url = database_url(config, database)
     try:
         after = tables.parse_since(since) if since else None
     except ValueError as error:
         fail(str(error), 2)
-    form = format or ("table" if sys.stdout.isatty() else "jsonl")
+    form = form or ("table" if sys.stdout.isatty() else "jsonl")
     guarded(lambda: tables.events(url, since=after, types=kind or [], site=site, follow=follow, form=form))
 
 

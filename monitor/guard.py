@@ -29,7 +29,7 @@ _NEVER = tuple(
 )
 
 
-class BlockedAddress(OSError):
+class BlockedAddress(OSError):  # noqa: N818 - it says what it is
     """A connection to this address is not allowed. An OSError, so that the next address of the name is tried."""
 
 

@@ -75,7 +75,7 @@ class ParsePool:
     def close(self) -> None:
         """End the workers at once; what they were at has failed."""
         if self._pool is not None:
-            self._pool.stop()
+            self._pool.stop()  # type: ignore[no-untyped-call]
             self._pool.join()
             self._pool = None
 

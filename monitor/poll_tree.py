@@ -20,7 +20,7 @@ from monitor.config import Site
 from monitor.core.decode import decode
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import Reply, describe, freshness, permanent_target, renew, verdict
-from monitor.core.reconcile import Changes, Draft, DocumentMemory
+from monitor.core.reconcile import Changes, DocumentMemory, Draft
 from monitor.core.reconcile_sitemap import diff_rows, is_suspect, judge_absences, reconcile_listing
 from monitor.model import NotASitemap, Row, Sitemap
 from monitor.parse_pool import ParseCrash
@@ -383,7 +383,7 @@ def _judge_tree(connection: Connection, walk: _Walk, now: float) -> str | None:
 
 
 def _settle_kinds(connection: Connection, walk: _Walk, now: float) -> None:
-    """News sitemaps are told apart by content and read more often: a root becomes one, a child gets a poll of its own."""
+    """News sitemaps are told apart by content and read more often: a root becomes one, a child gets its own poll."""
     source = walk.source
     if source.kind == "sitemap" and walk.root_kind == "news_sitemap":
         source_store.set_source(connection, source.id, kind="news_sitemap")

@@ -32,7 +32,7 @@ def aim_of(poll: Poll) -> Aim:
 
 
 def first_price(aim: Aim) -> float:
-    """The price before any rate is known: that of usual feeds, polled every two target delays (tau = sqrt(2 price / r))."""
+    """The price before any rate is known: a usual feed is then polled every two target delays, sqrt(2 price / rate)."""
     delay, _budget = aim
     return 2.0 * delay * delay * USUAL_RATE if delay is not None else schedule.Policy().price
 
@@ -41,9 +41,7 @@ def policy_of(run: Runtime, site: Site, url: str) -> schedule.Policy:
     """The schedule's bounds and price for a source."""
     poll = site.source_settings(url).poll
     aim = aim_of(poll)
-    return schedule.Policy(
-        min_interval=poll.min, max_interval=poll.max, price=run.prices.get(aim) or first_price(aim)
-    )
+    return schedule.Policy(min_interval=poll.min, max_interval=poll.max, price=run.prices.get(aim) or first_price(aim))
 
 
 async def renew_prices(run: Runtime) -> None:

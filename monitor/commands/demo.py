@@ -62,7 +62,7 @@ async def _demo(folder: Path, seconds: float | None, seed: int) -> int:
                             task.cancel()
                         await asyncio.gather(story, ending, clock, return_exceptions=True)
                     await engine.deliver()
-            log = await db.run(lambda c: event_store.read_events(c))
+            log = await db.run(event_store.read_events)
         _summary(room, start, [envelope for _seq, envelope in log], time.monotonic() - began)
     return 0
 
@@ -98,7 +98,7 @@ async def _end(stop: asyncio.Event, seconds: float | None) -> None:
 async def _tell(room: Newsroom, db: Database, seed: int, seconds: float | None) -> None:
     """Let things happen in the newsroom, once the monitor has its baseline."""
     began = time.monotonic()
-    while "source.baseline" not in await db.run(event_store.count_by_type):
+    while "source.baseline" not in await db.run(event_store.count_by_type):  # noqa: ASYNC110 - it happens in a database
         await asyncio.sleep(0.1)
     await asyncio.sleep(1.5)
     start = time.monotonic()

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -23,6 +24,8 @@ from monitor.store import events as event_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database
 from monitor.store.sources import SourceRow
+
+PAGE = 1000
 
 
 def print_json(value: Any) -> None:
@@ -189,16 +192,14 @@ def events(url: str, *, since: float | None, types: Sequence[str], site: str | N
         try:
             while True:
                 found = db.call(
-                    lambda c, seq=after: event_store.read_events(
-                        c, after=seq, since=since, types=types, site=site, limit=1000
-                    )
+                    partial(event_store.read_events, after=after, since=since, types=types, site=site, limit=PAGE)
                 )
                 for seq, envelope in found:
                     after = seq
                     line = readable(envelope) if form == "table" else json.dumps(envelope, ensure_ascii=False)
                     sys.stdout.write(line + "\n")
                 sys.stdout.flush()
-                if len(found) == 1000:
+                if len(found) == PAGE:
                     continue
                 if not follow:
                     return

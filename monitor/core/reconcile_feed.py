@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 from monitor.core.identity import page_id
@@ -319,9 +320,7 @@ def _window(read: _Read, left: Sequence[KnownEntry]) -> None:
     changes, rules, now = read.changes, read.rules, read.now
     dates = [at(item.published or item.updated) for item in read.feed.entries]
     known_dates = [d for d in dates if d is not None]
-    strict = len(known_dates) == len(dates) > 1 and all(
-        a >= b for a, b in zip(known_dates, known_dates[1:], strict=False)
-    )
+    strict = len(known_dates) == len(dates) > 1 and all(a >= b for a, b in pairwise(known_dates))
     came_back = any(k.absent or not k.listed for item in read.feed.entries if (k := read.entries.get(item.id)))
     # An entry that appears below ones that were there before it was not published at the top.
     newest_known = max((k.published_at or 0.0 for k in read.entries.values()), default=0.0)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy import Connection
 from tenacity import RetryCallState, Retrying, wait_exponential, wait_random
@@ -97,7 +98,9 @@ class Deliverer:
         tally = Tally()
         while not self.closed.is_set():
             now = self._clock()
-            batch = await self._db.run(lambda c, at=now: event_store.pending_deliveries(c, at, [name], BATCH))
+            batch = await self._db.run(
+                partial(event_store.pending_deliveries, now=now, endpoints=[name], per_endpoint=BATCH)
+            )
             if not batch:
                 break
             sink = self._sinks.get(name)

@@ -44,10 +44,10 @@ class StdoutSink:
 
     at_once = 1
 
-    def __init__(self, name: str, format: Literal["jsonl", "text"] | None, stream: TextIO | None = None) -> None:
+    def __init__(self, name: str, form: Literal["jsonl", "text"] | None, stream: TextIO | None = None) -> None:
         self.name = name
         self._stream = stream or sys.stdout
-        self._text = format == "text" or (format is None and self._stream.isatty())
+        self._text = form == "text" or (form is None and self._stream.isatty())
 
     async def send(self, item: Pending, now: float) -> Receipt:
         """Write and flush one whole line; a reader that went away closes the endpoint, and the event waits."""
