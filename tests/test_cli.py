@@ -1,0 +1,177 @@
+"""The commands as a user runs them: exit codes, what goes to stdout and what to stderr, no traceback for a mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from monitor.newsroom import Newsroom, serve_in_thread
+
+
+def monitor(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "monitor", *args], capture_output=True, text=True, cwd=cwd, check=False, timeout=120
+    )
+
+
+@pytest.fixture
+def room() -> Iterator[Newsroom]:
+    made = Newsroom(seed=5, old_pages=12, start=datetime.now(UTC))
+    with serve_in_thread(made):
+        yield made
+
+
+@pytest.fixture
+def site(tmp_path: Path, room: Newsroom) -> Path:
+    (tmp_path / "sites.yaml").write_text(
+        f"defaults: {{allow_private_networks: true}}\nsites:\n  - {{name: courier, url: {room.url!r}}}\n"
+    )
+    return tmp_path
+
+
+def test_the_main_job_from_an_address_alone(site: Path, room: Newsroom) -> None:
+    first = monitor("run", "--once", cwd=site)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert {json.loads(line)["type"] for line in first.stdout.splitlines()} == {"source.baseline"}
+    article = room.publish()
+    second = monitor("run", "--once", "--all", cwd=site)
+    assert (second.returncode, second.stderr) == (0, "")
+    events = [json.loads(line) for line in second.stdout.splitlines()]
+    assert [(e["type"], e["subject"], e["source"]) for e in events] == [("url.new", article.url, "/sites/courier")]
+
+    log = monitor("events", "--type", "url.*", "--format", "jsonl", cwd=site)
+    assert [json.loads(line) for line in log.stdout.splitlines()] == events
+    assert article.title in monitor("events", "--format", "table", "--since", "1h", cwd=site).stdout
+    assert monitor("events", "--since", "2001-01-01T00:00:00Z", "--site", "nobody", cwd=site).stdout == ""
+
+    rows = json.loads(monitor("status", "--json", cwd=site).stdout)
+    assert {row["kind"] for row in rows} == {"feed", "news_sitemap", "sitemap"}
+    assert all(row["state"] == "ok" and row["last_error"] is None for row in rows)
+    assert all(row["rate_per_day"] > 0 and row["reason"] for row in rows if row["kind"] == "feed")
+    assert "feed.xml" in monitor("status", cwd=site).stdout
+
+    why = monitor("explain", f"{room.url}feed.xml", cwd=site)
+    assert "overflow" in why.stdout
+    page = json.loads(monitor("explain", article.url, "--json", cwd=site).stdout)["pages"][0]
+    assert {item["kind"] for item in page["listed"]} == {"feed", "news_sitemap", "sitemap"}
+    assert [e["id"] for e in page["events"]] == [events[0]["id"]]
+    unknown = monitor("explain", "https://nowhere.example/x", cwd=site)
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+
+
+def test_a_failing_file_is_named_on_stderr_and_exits_1(site: Path, room: Newsroom) -> None:
+    monitor("run", "--once", cwd=site)
+    room.fail("/sitemaps/pages-1.xml.gz", 500)
+    done = monitor("run", "--once", "--all", cwd=site)
+    assert done.returncode == 1
+    assert "/sitemaps/pages-1.xml.gz" in done.stderr
+    assert "HTTP 500" in done.stderr
+    assert done.stdout == ""
+
+
+def test_check_reads_and_changes_nothing(site: Path, room: Newsroom) -> None:
+    good = monitor("check", "--json", cwd=site)
+    assert good.returncode == 0
+    assert all(trial["ok"] for trial in json.loads(good.stdout))
+    assert not (site / "monitor.db").exists()
+    room.fail("/news-sitemap.xml", "html")
+    bad = monitor("check", cwd=site)
+    assert bad.returncode == 1
+    assert "HTML" in bad.stderr
+
+
+def test_discover_shows_what_it_found_and_how(site: Path, room: Newsroom) -> None:
+    found = json.loads(monitor("discover", room.url, "--allow-private-networks", "--json", cwd=site).stdout)
+    assert {f["how"] for f in found["sitemaps"] + found["news_sitemaps"]} == {"robots.txt"}
+    assert f"{room.url}feed.xml" in [f["url"] for f in found["feeds"]]
+    refused = monitor("discover", room.url, cwd=site)
+    assert refused.returncode == 1
+    assert "allow_private_networks" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("sites:\n  - url: https://a.example/\n    feedz: []\n", "sites.yaml:3: sites[0].feedz: unknown key"),
+        ("sites: [\n", "sites.yaml:"),
+        ("", "sites.yaml"),
+        (
+            "sites:\n  - {url: 'https://a.example/', sitemap: {every: 5 parsecs}}\n",
+            "sites.yaml:2: sites[0].sitemap.every",
+        ),
+    ],
+)
+def test_a_wrong_configuration_is_told_with_its_place_and_exits_2(tmp_path: Path, text: str, sentence: str) -> None:
+    (tmp_path / "sites.yaml").write_text(text)
+    for command in (["run", "--once"], ["check"], ["status"]):
+        done = monitor(*command, cwd=tmp_path)
+        assert done.returncode == 2
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "sentence"),
+    [
+        (["run", "--all"], 2, "--all needs --once"),
+        (["run", "-c", "nowhere.yaml"], 2, "nowhere.yaml"),
+        (["status"], 1, "there is no database"),
+        (["events", "--format", "csv"], 2, "use jsonl or table"),
+        (["events", "--since", "yesterday"], 2, "--since yesterday"),
+        (["schema", "cats"], 2, "cats"),
+        (["run", "--once", "--database", "mysql://x/y"], 1, "is not supported"),
+        (["frobnicate"], 2, "frobnicate"),
+    ],
+)
+def test_mistakes_are_one_sentence(site: Path, args: list[str], code: int, sentence: str) -> None:
+    done = monitor(*args, cwd=site)
+    assert done.returncode == code
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_schema_is_json_schema(tmp_path: Path) -> None:
+    both = json.loads(monitor("schema", cwd=tmp_path).stdout)
+    assert set(both) == {"sites", "events"}
+    assert json.loads(monitor("schema", "events", cwd=tmp_path).stdout) == both["events"]
+
+
+def test_a_second_run_on_the_same_database_is_refused(site: Path) -> None:
+    from monitor.store.database import Database
+
+    with Database(f"sqlite:///{site}/monitor.db"):
+        done = monitor("run", "--once", cwd=site)
+    assert done.returncode == 1
+    assert "another monitor" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_demo_tells_of_every_article_and_ends_by_itself(tmp_path: Path) -> None:
+    done = monitor("demo", "--seconds", "16", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "0 of the new ones missed, 0 told twice" in done.stdout
+    assert "+ new" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_python_api_is_what_the_contract_names() -> None:
+    code = (
+        "import monitor; from monitor import schedule;"
+        "f = monitor.parse_feed(b'<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid></item></channel></rss>',"
+        "url='https://e.example/f', content_type='application/rss+xml', known=frozenset());"
+        "assert f.format == 'rss20' and f.size == 1;"
+        "s = monitor.parse_sitemap(b'<urlset><url><loc>https://e.example/a</loc></url></urlset>', url='https://e.example/s');"
+        "assert s.kind == 'urlset' and s.complete and s.rows[0].url == 'https://e.example/a';"
+        "assert monitor.page_key('https://www.example.com/a?utm_source=rss#top') == 'https://www.example.com/a';"
+        "assert callable(monitor.discover) and callable(monitor.read_sitemaps);"
+        "schedule.start(schedule.Policy(min_interval=60, max_interval=86400, price=600))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
