@@ -8,12 +8,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from monitor.config import Config, ConfigError, load, resolve_database
-from monitor.store.database import StoreError
+if TYPE_CHECKING:
+    from monitor.config import Config
 
 app = typer.Typer(
     name="monitor",
@@ -61,6 +61,8 @@ def fail(message: str, code: int = 1) -> NoReturn:
 
 def open_config(path: Path, database: str | None) -> Context:
     """Read the configuration or end with exit code 2."""
+    from monitor.config import ConfigError, load, resolve_database  # noqa: PLC0415 - keeps --help fast
+
     try:
         config = load(path, os.environ)
     except ConfigError as error:
@@ -71,6 +73,8 @@ def open_config(path: Path, database: str | None) -> Context:
 
 def database_url(path: Path, database: str | None) -> str:
     """The database to read: the one named, else the configuration's."""
+    from monitor.config import resolve_database  # noqa: PLC0415
+
     return resolve_database(database, Path.cwd()) if database else open_config(path, None).database
 
 
@@ -84,6 +88,8 @@ def set_up_logging(*, verbose: bool, quiet: bool) -> None:
 
 def guarded(work: Callable[[], Any]) -> Any:
     """Do `work`; a database that cannot be used ends the command with a sentence and exit code 1."""
+    from monitor.store.database import StoreError  # noqa: PLC0415
+
     try:
         return work()
     except StoreError as error:

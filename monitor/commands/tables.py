@@ -18,7 +18,7 @@ from monitor import schedule
 from monitor.core.identity import page_id
 from monitor.core.reconcile import when
 from monitor.core.url import page_key
-from monitor.deliver.sinks import readable
+from monitor.deliver.text import readable
 from monitor.report import lookup
 from monitor.store import events as event_store
 from monitor.store import sources as source_store
