@@ -149,7 +149,7 @@ def _fold(state: State, found: list[Arrival], since: float, at: float, changes: 
 
 
 def _spread(state: State, level: rates.Level, found: list[Arrival], since: float, at: float) -> dict[str, Any]:
-    """How far the numbers between polls scatter beyond Poisson, and how much of the time the rate is off its course."""
+    """How far the numbers of polls with news scatter beyond Poisson, and how the rate departs from its mean course."""
     span = at - since
     if span <= 0:
         return {}

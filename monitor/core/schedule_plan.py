@@ -115,12 +115,20 @@ def plan(state: State, since: float) -> Plan:
     overflow = math.inf
     if state.window:
         sure = UPPER + 1.0 / math.sqrt(level.counts[4] + 1.0)
-        capacity = overflow_capacity(int(state.window / state.dispersion), LOSS) / sure
+        capacity = capacity_of(state) / sure
         overflow = _overflow(state, since, steps, capacity, (max(steady, rate / max(course, 0.1)), horizon))
         overflow = min(overflow, burst_horizon(state))
     now = steps[0][2]
     text = f"about {now * 86400:.3g} entries a day are expected now, {month * 86400:.3g} on average"
     return Plan(economy, overflow, now, month, "economy", text, tuple(steps))
+
+
+def capacity_of(state: State) -> float:
+    """Entries that may be expected until the next poll so that more than the window come with a chance of 1e-3 only.
+
+    Numbers that scatter by `dispersion` beyond Poisson are counted in lots of that size.
+    """
+    return overflow_capacity(int(state.window / state.dispersion), LOSS) * state.dispersion
 
 
 def burst_horizon(state: State) -> float:

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from monitor.core.schedule_bounds import HINT_LIMIT, LOSS, overflow_capacity
-from monitor.core.schedule_plan import UPPER, burst_horizon, entries_per_arrival
+from monitor.core.schedule_bounds import HINT_LIMIT
+from monitor.core.schedule_plan import UPPER, burst_horizon, capacity_of, entries_per_arrival
 from monitor.core.schedule_rate import month_rate
 from monitor.core.schedule_state import Policy, State
 
@@ -80,8 +80,7 @@ def _groups(states: Iterable[State], now: datetime) -> list[tuple[float, float, 
         policy, hints = state.policy, state.hints
         longest = policy.max_interval
         if state.window:
-            capacity = overflow_capacity(int(state.window / state.dispersion), LOSS)
-            longest = min(longest, capacity / (rate * UPPER), burst_horizon(state))
+            longest = min(longest, capacity_of(state) / (rate * UPPER), burst_horizon(state))
         shortest = max(policy.min_interval, min(HINT_LIMIT, max(hints.max_age or 0.0, hints.ttl or 0.0)))
         longest = max(longest, shortest)
         key = (round(64 * math.log(root)), round(16 * math.log(longest)), shortest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -178,11 +178,20 @@ class State:
     def to_json(self) -> dict[str, Any]:
         """The state as a dict of JSON values; `from_json` reads it back equal."""
         out = {name: getattr(self, name) for name in _NAMES}
-        out["policy"] = asdict(self.policy)
-        hints = asdict(self.hints)
-        hints["skip_hours"], hints["skip_days"] = sorted(self.hints.skip_hours), sorted(self.hints.skip_days)
-        del hints["retry_at"]
-        out["hints"] = hints
+        policy, hints = self.policy, self.hints
+        out["policy"] = {
+            "min_interval": policy.min_interval,
+            "max_interval": policy.max_interval,
+            "price": policy.price,
+        }
+        out["hints"] = {
+            "max_age": hints.max_age,
+            "ttl": hints.ttl,
+            "update_period": hints.update_period,
+            "skip_hours": sorted(hints.skip_hours),
+            "skip_days": sorted(hints.skip_days),
+            "hub": hints.hub,
+        }
         return {name: list(value) if isinstance(value, tuple) else value for name, value in out.items()}
 
     @classmethod
@@ -192,7 +201,7 @@ class State:
         Raises KeyError or TypeError where `data` is no state.
         """
         known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in _NAMES
+            name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in _KNOWN
         }
         hints = dict(data.get("hints", {}))
         hints["skip_hours"] = frozenset(hints.get("skip_hours", ()))
@@ -203,6 +212,7 @@ class State:
 
 
 _NAMES = tuple(item.name for item in fields(State))
+_KNOWN = frozenset(_NAMES)
 
 
 def start(policy: Policy, seed: int = 0) -> State:

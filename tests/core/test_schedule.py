@@ -11,6 +11,7 @@ import pytest
 
 from monitor import schedule
 from monitor.core.schedule_bounds import overflow_capacity, overflow_risk, skip_to
+from monitor.core.schedule_plan import capacity_of
 from monitor.schedule import Hints, Policy, Poll, State
 
 START = datetime(2026, 3, 2, tzinfo=UTC)  # a Monday
@@ -217,6 +218,12 @@ def test_overflow_capacity_meets_the_chance_exactly(window: int) -> None:
 
 def test_overflow_of_no_rate_is_never() -> None:
     assert schedule.overflow_horizon(0.0, 10, 1e-3) == float("inf")
+
+
+def test_scattered_numbers_leave_less_room_in_the_window_but_some() -> None:
+    even = replace(schedule.start(Policy()), window=30)
+    rough = replace(even, dispersion=3.0)
+    assert 0.5 * capacity_of(even) < capacity_of(rough) < 0.8 * capacity_of(even)
 
 
 def test_the_window_wins_over_economy() -> None:
