@@ -80,14 +80,14 @@ def diff_rows(sitemap: Sitemap, known: Mapping[int, KnownRow], rules: Rules) -> 
     not the site's are counted apart.
     """
     diff = RowDiff()
-    hosts: dict[str, bool] = {}
+    origins: dict[str, bool] = {}  # rows are many, hosts few
     for row in sitemap.rows:
         if row.child:
             continue
-        host = host_of(row.url)
-        ours = hosts.get(host)
+        origin = row.url[: row.url.find("/", 8)]
+        ours = origins.get(origin)
         if ours is None:
-            ours = hosts[host] = is_site_host(host, rules.hosts)
+            ours = origins[origin] = is_site_host(host_of(row.url), rules.hosts)
         if not ours:
             diff.off_hosts += 1
             if len(diff.off_host) < 100:
@@ -317,7 +317,7 @@ def _changed_row(read: _Read, number: int, key: str, row: Row) -> None:
 
 def _moved_lastmod(read: _Read, page: KnownPage, row: Row, before: KnownRow) -> None:
     """A lastmod that advanced is a reason to ask the page, if the file's lastmods can be believed at all."""
-    if read.evidence.verdict == "untrusted" or read.rules.verify == "never" and read.evidence.verdict != "trusted":
+    if read.evidence.verdict == "untrusted" or (read.rules.verify == "never" and read.evidence.verdict != "trusted"):
         return
     verdict = plausible(before.lastmod, row, read.document.read_at, read.now)
     if verdict == "not-newer" or row.lastmod is None:
