@@ -32,7 +32,7 @@ from monitor.core.reconcile import (
     same_headline,
     when,
 )
-from monitor.core.url import page_key
+from monitor.core.url import host_of, page_key
 from monitor.model import Entry, Feed
 
 LATE = 86400.0
@@ -330,11 +330,12 @@ def _window(read: _Read, left: Sequence[KnownEntry]) -> None:
     )
     steady = 0 if came_back or inserted or not strict else int(read.document.state.get("steady", 0)) + 1
     changes.state["steady"] = steady
-    floor = sorted(known_dates)[1] if len(known_dates) > 2 else None
+    floors = _floors(read.feed)
     for known in left:
         if not known.listed and not known.absent:
             continue
         date = known.published_at or known.updated_at
+        floor = floors.get(host_of(known.page_key))
         inside = read.feed.complete and strict and floor is not None and date is not None and date > floor
         if not inside:
             if known.listed or known.absent:
@@ -350,6 +351,20 @@ def _window(read: _Read, left: Sequence[KnownEntry]) -> None:
             changes.pending += 1
         elif not read.quiet:
             changes.checks.append(withdrawal(known, read.document, steady >= STEADY_READS, absent, now))
+
+
+def _floors(feed: Feed) -> dict[str, float]:
+    """For each host, the date above which its window is whole: that of its second oldest entry (one may be pinned).
+
+    A feed merged of several shows a window of each: the newest articles of a site among years of its videos. There an
+    entry leaves by age while older ones of another host stay.
+    """
+    dates: dict[str, list[float]] = {}
+    for entry in feed.entries:
+        date = at(entry.published or entry.updated)
+        if date is not None:
+            dates.setdefault(host_of(entry.original_url or entry.url or feed.url), []).append(date)
+    return {host: sorted(found)[1] for host, found in dates.items() if len(found) > 2}
 
 
 def withdrawal(known: KnownEntry, document: DocumentMemory, steady: bool, reads: int, now: float) -> Check:

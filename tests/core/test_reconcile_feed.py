@@ -211,6 +211,16 @@ def test_leaving_by_age_withdraws_nothing() -> None:
         assert memory.read(*(entry(n) for n in range(newest, newest - 5, -1))).checks == []
 
 
+def test_each_host_of_a_merged_feed_has_a_window_of_its_own() -> None:
+    """As in the corpus's feed-anac-rss: articles leave by age while older videos of another host stay."""
+    memory = Memory()
+    videos = [entry(n, url=f"https://videos.example.net/{n}") for n in (4, 2, 1)]
+    for newest in range(10, 30):
+        articles = [entry(n) for n in range(newest, newest - 5, -1)]
+        assert memory.read(*articles, *videos).checks == []
+        assert memory.confirm().checks == []
+
+
 def test_a_feed_that_takes_entries_back_needs_proof() -> None:
     memory = Memory()
     for _ in range(4):
