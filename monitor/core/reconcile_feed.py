@@ -330,7 +330,7 @@ def _window(read: _Read, left: Sequence[KnownEntry]) -> None:
     )
     steady = 0 if came_back or inserted or not strict else int(read.document.state.get("steady", 0)) + 1
     changes.state["steady"] = steady
-    floors = _floors(read.feed)
+    floors = _floors(read)
     for known in left:
         if not known.listed and not known.absent:
             continue
@@ -353,17 +353,18 @@ def _window(read: _Read, left: Sequence[KnownEntry]) -> None:
             changes.checks.append(withdrawal(known, read.document, steady >= STEADY_READS, absent, now))
 
 
-def _floors(feed: Feed) -> dict[str, float]:
-    """For each host, the date above which its window is whole: that of its second oldest entry (one may be pinned).
+def _floors(read: _Read) -> dict[str, float]:
+    """For each host, the date above which its window is whole: that of the second oldest entry (one may be pinned).
 
-    A feed merged of several shows a window of each: the newest articles of a site among years of its videos. There an
-    entry leaves by age while older ones of another host stay.
+    Only entries that stayed count: a feed whose links all changed has withdrawn nothing. A feed merged of several shows
+    a window of each, the newest articles of a site among years of its videos: there an entry leaves by age while older
+    ones of another host stay.
     """
     dates: dict[str, list[float]] = {}
-    for entry in feed.entries:
+    for entry in read.feed.entries:
         date = at(entry.published or entry.updated)
-        if date is not None:
-            dates.setdefault(host_of(entry.original_url or entry.url or feed.url), []).append(date)
+        if date is not None and entry.id in read.entries:
+            dates.setdefault(host_of(entry.original_url or entry.url or read.feed.url), []).append(date)
     return {host: sorted(found)[1] for host, found in dates.items() if len(found) > 2}
 
 

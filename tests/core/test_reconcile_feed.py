@@ -221,6 +221,17 @@ def test_each_host_of_a_merged_feed_has_a_window_of_its_own() -> None:
         assert memory.confirm().checks == []
 
 
+def test_a_feed_whose_links_and_ids_all_change_withdraws_nothing() -> None:
+    """As in the corpus's zhaoqi-atom: the site moved its posts to other addresses, the newest ones a draft fewer."""
+    memory = Memory()
+    for _ in range(4):
+        memory.read(*(entry(n) for n in (5, 4, 3, 2, 1)))
+    moved = [entry(n, guid=f"p{n}", url=f"https://www.example.com/posts/{n}/") for n in (5, 3, 2, 1)]
+    for _ in range(3):
+        assert memory.read(*moved).checks == []
+        assert memory.confirm().checks == []
+
+
 def test_a_feed_that_takes_entries_back_needs_proof() -> None:
     memory = Memory()
     for _ in range(4):
