@@ -51,13 +51,16 @@ def _read_xml(text: bytes, url: str, complete: bool, problems: list[Problem], ma
     tree = read_tree(text, problems)
     reader = Reader(url, problems, feed=tree.form == "feed", entities=tree.entities)
     rows: list[Row] = []
+    if tree.plain is not None:
+        rows = reader.plain(tree.plain[: max_rows + 1], child=tree.form == "index")
     for element in tree.rows:
         rows += reader.row(element)
         if len(rows) > max_rows:
-            del rows[max_rows:]
-            problems.append(Problem("rows.cap", f"row {max_rows}", f"more than {max_rows} rows; read up to there"))
-            complete = False
             break
+    if len(rows) > max_rows:
+        del rows[max_rows:]
+        problems.append(Problem("rows.cap", f"row {max_rows}", f"more than {max_rows} rows; read up to there"))
+        complete = False
     _note_size(problems, len(rows), reader.news)
     kind: SitemapKind = tree.form
     children = reader.children

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from monitor.core.dates import parse_date
@@ -21,10 +23,12 @@ _MAX_FIELDS = 200  # elements of one news, image or video block
 _SPACE = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"
 _OTHER = re.compile(r"image|video|news|media", re.I)
 _ENTITY = re.compile(r"&([\w.:-]+);")
+_NO_DATE = Date("", None, None)
 _ROLES = frozenset({"loc", "lastmod", "news", "image", "video", "link"})
 _DATES = ("updated", "modified", "pubdate", "date", "published")
 
 
+@lru_cache(maxsize=1024)
 def local(tag: Any) -> str:
     """An element's name without its namespace, in lower case."""
     return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""
@@ -32,8 +36,12 @@ def local(tag: Any) -> str:
 
 def text_of(element: Any) -> str:
     """An element's whole text, white space of every kind stripped, cut where no title or description is as long."""
-    text = element.text or "" if len(element) == 0 else "".join(element.itertext())
-    return text.strip(_SPACE)[:_MAX_FIELD]
+    return _clean(element.text or "" if len(element) == 0 else "".join(element.itertext()))
+
+
+def _clean(text: str) -> str:
+    text = text.strip() if text.isascii() else text.strip(_SPACE)
+    return text[:_MAX_FIELD]
 
 
 class Reader:
@@ -58,46 +66,59 @@ class Reader:
         self._dates: dict[str, Date] = {}
         self._site = "\n"
 
+    def plain(self, pairs: list[tuple[str, str]], *, child: bool) -> list[Row]:
+        """The rows of pairs of address and lastmod, as `read_plain` gives them."""
+        rows = []
+        dates = self._dates
+        for loc, lastmod in pairs:
+            self._count += 1
+            text = loc.strip()
+            fine = text.startswith(self._site) and text.isprintable() and len(text) <= PROTOCOL_LOC
+            address = text if fine else self._address(text)
+            if address is None:
+                continue
+            date = dates.get(lastmod) or self._date(lastmod) if lastmod else _NO_DATE
+            rows.append(
+                Row(address, date.instant, date.precision, date.text or None, date.zone, date.problem, child=child)
+            )
+        self.children += len(rows) if child else 0
+        return rows
+
     def _url(self, element: Any) -> list[Row]:
         """The rows of a `url` or `sitemap` element: none without a usable address, two where it has two."""
         self._count += 1
-        roles = self._roles
-        loc: str | None = None
+        locs: list[str | None] = []
         lastmod: str | None = None
-        further: list[str] = []
         extensions: list[tuple[str, Any]] = []
         for child in element:
             tag = child.tag
-            role = roles.get(tag)
+            role = self._roles.get(tag)
             if role is None:
                 role = self._role(tag)
             if role == "loc":
-                text = child.text if len(child) == 0 else self._nested(child)
-                if loc is None:
-                    loc = text or ""
-                else:
-                    further.append(text or "")
+                locs.append(child.text if len(child) == 0 else self._nested(child))
             elif role == "lastmod":
                 lastmod = lastmod or child.text
             elif role:
                 extensions.append((role, child))
         child_row = local(element.tag) == "sitemap"
-        if loc is None:
-            loc = self._bare_address(element, child_row)
-            if loc is None:
-                return []
+        if not locs:
+            locs = self._bare_address(element, child_row)
         more = self._extensions(extensions) if extensions else {}
-        if further:
-            self._note("row.locs", "the row has more than one address")
-        rows = []
-        for text in dict.fromkeys([loc, *further]) if further else (loc,):
-            address = self._address(text)
-            if address is not None:
-                rows.append(self._made(address, lastmod, child_row, more))
+        rows = [
+            self._made(address, lastmod, child_row, more)
+            for text in (locs if len(locs) == 1 else self._several(locs))
+            if (address := self._address(text or "")) is not None
+        ]
         if rows:
             self.news += "news" in more
             self.children += len(rows) if child_row else 0
         return rows
+
+    def _several(self, locs: list[str | None]) -> list[str | None]:
+        if locs:
+            self._note("row.locs", "the row has more than one address")
+        return list(dict.fromkeys(locs))
 
     def _role(self, tag: Any) -> str:
         """What a row's child element is to us, by its local name; an image's `loc` is not the page's."""
@@ -121,15 +142,15 @@ class Reader:
         self._note("row.markup", "there is markup within the address; it is left out")
         return None
 
-    def _bare_address(self, element: Any, child_row: bool) -> str | None:
+    def _bare_address(self, element: Any, child_row: bool) -> list[str | None]:
         """The address of a row without a `loc`: a `sitemap` may hold it as its text."""
         text = (element.text or "").strip(_SPACE)
         if child_row and len(element) == 0 and text.lower().startswith(("http://", "https://")):
-            return text
+            return [text]
         parent = element.getparent()
         if parent is not None and parent.getparent() is None:
             self._note("row.loc", "the row has no address")
-        return None
+        return []
 
     def _address(self, text: str) -> str | None:
         text = text.strip(_SPACE)
@@ -162,26 +183,17 @@ class Reader:
         self._site = site if end and site.startswith("http") and absolute(site, "") == site else "\n"
 
     def _made(self, address: str, lastmod: str | None, child: bool, more: dict[str, Any]) -> Row:
-        date = self._date(lastmod) if lastmod else None
-        if date is None or not date.text:
-            return Row(address, child=child, **more)
-        return Row(
-            address,
-            date.instant,
-            date.precision,
-            date.text,
-            date.zone,
-            date.problem,
-            child=child,
-            **more,
-        )
+        date = self._date(lastmod) if lastmod else _NO_DATE
+        text = date.text or None
+        return Row(address, date.instant, date.precision, text, date.zone, date.problem, child=child, **more)
 
     def _date(self, text: str) -> Date:
         """`parse_date`, once for each text: many documents give all rows one."""
         date = self._dates.get(text)
         if date is None:
-            date = parse_date(text.strip(_SPACE))
-            if len(self._dates) < 10_000 and len(text) < 100:
+            stripped = text.strip(_SPACE)
+            date = parse_date(stripped) if stripped else _NO_DATE
+            if date.instant is not None and len(self._dates) < 10_000:
                 self._dates[text] = date
         if date.instant is None and date.text:
             self._note("row.lastmod", f"not a usable date: {date.text[:40]!r} ({date.problem})")
@@ -310,9 +322,10 @@ def _image(element: Any) -> Image:
 def _fields(element: Any) -> dict[str, list[str]]:
     """Texts of the elements below that hold no further ones, by local name."""
     found: dict[str, list[str]] = {}
-    for child, _ in zip(element.iterdescendants("*"), range(_MAX_FIELDS), strict=False):
-        if len(child) == 0 and (text := text_of(child)):
-            found.setdefault(local(child.tag), []).append(text)
+    for child in islice(element.iterdescendants("*"), _MAX_FIELDS):
+        text = child.text and child.text.strip()
+        if text and len(child) == 0:
+            found.setdefault(local(child.tag), []).append(_clean(text))
     return found
 
 

@@ -151,7 +151,7 @@ def read_text(data: bytes, url: str, problems: list[Problem], *, max_rows: int, 
     lines = [line for line in map(str.strip, _BREAK.split(data.decode("utf-8", "replace"))) if line]
     if not whole:
         lines.pop()
-    rows = []
+    rows: list[Row] = []
     wrong = 0
     for number, line in enumerate(lines, 1):
         if len(rows) == max_rows:

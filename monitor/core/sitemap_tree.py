@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from lxml import etree
 
+from monitor.core.sitemap_plain import read_plain
 from monitor.core.sitemap_text import is_html, refusal
 from monitor.model import Problem
 
@@ -37,13 +38,13 @@ _OWN_ENTITY = re.compile(rb"<!ENTITY\s+([\w.:-]+)\s")
 _JUNK = 262_144  # bytes of warnings before the document that are searched for its root
 
 # An unclosed CDATA section or comment runs to the end, once: looked for at each opening it would cost quadratic time.
-_SPECIAL = rb"(<!\[CDATA\[(?:.*?\]\]>|.*))|(<!--.*?-->)|(<!--.*)"
+_SPECIAL = rb"<!(?:(\[CDATA\[(?:.*?\]\]>|.*))|(--.*?-->)|(--.*))"
 _MENDABLE = re.compile(
     _SPECIAL + rb"|&(?!(?:amp|lt|gt|quot|apos);)(?:#([0-9]{1,9}|x[0-9a-f]{1,8});|([a-z][\w.-]{0,40});)?",
     re.DOTALL | re.I,
 )
 _NAMES = re.compile(_SPECIAL + rb"|</?[A-Za-z_][\w.:-]*", re.DOTALL)
-_FORBIDDEN = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|\xef\xbf[\xbe\xbf]")
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
 _TAG_PREFIX = re.compile(rb"</?([A-Za-z_][\w.-]*):")
 _ATTRIBUTE_PREFIX = re.compile(rb"\s([A-Za-z_][\w.-]*):[A-Za-z_][\w.-]*\s*=\s*[\"']")
 _DECLARED = re.compile(rb"xmlns:([A-Za-z_][\w.-]*)\s*=")
@@ -61,7 +62,7 @@ _MAX_BROKEN = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A document's row elements in document order. Iterate `rows` once.
+    """A document's row elements in document order. Iterate `rows` once, or where `plain` is given read that instead.
 
     `form` is told by the root. `whole` is False where anything may have been lost. `entities` are names of the
     document's own: they are not expanded but stand in the texts as ``&name;``.
@@ -71,6 +72,7 @@ class Tree:
     rows: Iterator[Any]
     whole: bool
     entities: frozenset[str] = frozenset()
+    plain: list[tuple[str, str]] | None = None
 
 
 @dataclass(slots=True)
@@ -99,8 +101,11 @@ def read_tree(data: bytes, problems: list[Problem]) -> Tree:
     if own:
         problems.append(Problem("xml.doctype", "start", "the document declares entities; they are not expanded"))
     form = _ROOTS[root[2].lower()]
-    lines = data.count(b"\n", 0, root.start())
-    rows, whole = _rows(data[root.start() :], form, problems, lines)
+    body = data[root.start() :] if root.start() else data
+    plain = read_plain(body)
+    if plain is not None:
+        return Tree(form, iter(()), clean, plain=plain)
+    rows, whole = _rows(body, form, problems, data.count(b"\n", 0, root.start()))
     return Tree(form, rows, whole and clean, own)
 
 
@@ -179,7 +184,7 @@ def _block_without_tag(data: bytes, at: int, block: int) -> int:
 def _mend(data: bytes) -> _Mending:
     """Mend what loses no row: forbidden characters, unknown entities, bare ampersands, comments of the wrong form."""
     done: list[tuple[str, str]] = []
-    plain = _FORBIDDEN.sub(b"", data)
+    plain = data.translate(None, _CONTROLS).replace(b"\xef\xbf\xbe", b"").replace(b"\xef\xbf\xbf", b"")
     if len(plain) != len(data):
         done.append(("xml.control", "characters that XML forbids were taken out"))
     entities = 0
