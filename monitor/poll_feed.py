@@ -16,6 +16,7 @@ from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import Reply, Validators, describe, freshness, permanent_target, renew, verdict
 from monitor.core.reconcile import Changes, Draft, Rules, found_in
 from monitor.core.reconcile_feed import confirm_absences, place_entries, reconcile_feed
+from monitor.keep_promises import commit_events
 from monitor.model import Feed, NotAFeed
 from monitor.parse_pool import ParseCrash
 from monitor.pricing import policy_of
@@ -127,7 +128,7 @@ async def _modified(
             drafts = [*baseline(run, connection, source, feed.size, 1, reply.seconds, now), *drafts]
         page_store.apply(connection, source.site_id, document.id, changes, document.read_at or now)
         page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
-        event_store.add_events(connection, source.site, drafts, run.routes, now)
+        commit_events(run, connection, source.site, source.site_id, drafts, now)
         connection.execute(source_store.SOURCE_POLLED, values)
         source_store.set_document(
             connection, document.id, **_document_values(document, reply, feed, changes, digest, now)

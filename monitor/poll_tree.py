@@ -22,6 +22,7 @@ from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import Reply, describe, freshness, permanent_target, renew, verdict
 from monitor.core.reconcile import Changes, DocumentMemory, Draft
 from monitor.core.reconcile_sitemap import diff_rows, is_suspect, judge_absences, reconcile_listing
+from monitor.keep_promises import commit_events
 from monitor.model import NotASitemap, Row, Sitemap
 from monitor.parse_pool import ParseCrash
 from monitor.poll_feed import FULL_READ, GONE_RECHECK, baseline, confirmation
@@ -244,7 +245,7 @@ def _commit_file(
     )
     page_store.apply(connection, source.site_id, document.id, changes, document.read_at or now)
     page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
-    event_store.add_events(connection, source.site, changes.events, run.routes, now)
+    commit_events(run, connection, source.site, source.site_id, changes.events, now)
     values = _file_values(document, memory, reply, sitemap, changes, digest, now, suspect=suspect)
     source_store.set_document(connection, document.id, kind=kind, **values)
     if kind == "index":

@@ -110,11 +110,12 @@ class DocumentMemory:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event before it has an id and a time."""
+    """An event before it has an id and a time. `page_id` is set where it tells of a new page."""
 
     type: str
     subject: str
     data: dict[str, Any]
+    page_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

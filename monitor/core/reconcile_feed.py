@@ -166,6 +166,7 @@ def _new_entry(read: _Read, item: Placed) -> None:
                     "delay_seconds": None if published is None else round(max(0.0, now - published), 3),
                     "late": published is not None and now - published > LATE,
                 },
+                page.id,
             )
         )
     _back(read, page, item)

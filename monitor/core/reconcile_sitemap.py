@@ -258,6 +258,7 @@ def _new_row(read: _Read, number: int, key: str, row: Row) -> None:
                     "delay_seconds": round(max(0.0, now - known_since), 3) if known_since and exact else None,
                     "late": known_since is not None and now - known_since > LATE + (0 if exact else LATE),
                 },
+                page.id,
             )
         )
     _return(read, page, row)

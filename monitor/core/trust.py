@@ -59,9 +59,9 @@ def judge_read(
     verdict = before
     if strikes >= STRIKES or (denied >= 3 and denied > confirmed):
         verdict = "untrusted"
-    elif before == "untrusted" and clean >= REDEEM and confirmed >= denied:
-        verdict = "trusted"
-    elif before == "unknown" and confirmed >= 3 and confirmed >= 4 * denied:
+    elif (before == "untrusted" and clean >= REDEEM and confirmed >= denied) or (
+        before == "unknown" and confirmed >= 3 and confirmed >= 4 * denied
+    ):
         verdict = "trusted"
     reasons = {
         "rows": len(rows),

@@ -174,6 +174,20 @@ page_check = Table(
     Column("asked_at", Float, nullable=False),
 )
 
+promise = Table(
+    "promise",
+    metadata,
+    Column("site_id", ForeignKey("site.id"), primary_key=True),
+    Column("page_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("rule", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("due_at", Float, nullable=False),
+    Column("state", Text, nullable=False),  # open, kept, broken, mended, expired
+    Column("broken_at", Float),
+    sqlite_with_rowid=False,
+)
+Index("ix_promise_state", promise.c.state, promise.c.due_at)
+
 event = Table(
     "event",
     metadata,

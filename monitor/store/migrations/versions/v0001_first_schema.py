@@ -87,6 +87,20 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("site_id", "page_id", "why", name=op.f("pk_page_check")),
     )
     op.create_table(
+        "promise",
+        sa.Column("site_id", sa.Integer(), nullable=False),
+        sa.Column("page_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("rule", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("due_at", sa.Float(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("broken_at", sa.Float(), nullable=True),
+        sa.ForeignKeyConstraint(["site_id"], ["site.id"], name=op.f("fk_promise_site_id")),
+        sa.PrimaryKeyConstraint("site_id", "page_id", "rule", name=op.f("pk_promise")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_promise_state", "promise", ["state", "due_at"], unique=False)
+    op.create_table(
         "source",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("site_id", sa.Integer(), nullable=False),
