@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -74,9 +75,8 @@ def _config(url: str, folder: Path) -> Config:
         poll=Poll(min=1.0, max=3.0, target_delay=1.0),
         sitemap=SitemapSettings(every=2.0, news_every=2.0),
     )
-    return minimal(
-        [url], database=f"sqlite:///{folder}/demo.db", settings=settings, alerts=[StdoutAlert(format="text")]
-    )
+    config = minimal([url], database=f"sqlite:///{folder}/demo.db", settings=settings)
+    return replace(config, sites=(replace(config.sites[0], name="courier"),), alerts=(StdoutAlert(format="text"),))
 
 
 async def _tick(room: Newsroom) -> None:
