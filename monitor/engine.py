@@ -23,6 +23,7 @@ from monitor.deliver import sinks
 from monitor.deliver.outbox import Deliverer, Tally
 from monitor.discover_site import Discovered, discover
 from monitor.fetch import Fetcher, FetchPolicy
+from monitor.keep_promises import check_promises
 from monitor.model import SourceKind
 from monitor.parse_pool import ParsePool
 from monitor.poll_feed import poll_feed
@@ -32,7 +33,7 @@ from monitor.pricing import FIRST_RENEW, RENEW, renew_prices
 from monitor.runtime import Runtime
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
-from monitor.store.database import Database
+from monitor.store.database import Database, StoreError
 from monitor.store.sources import DocumentRow, SourceRow
 
 log = logging.getLogger("monitor")
@@ -41,6 +42,9 @@ REDISCOVER = 86400.0
 """A site's robots.txt and home page are looked at again once a day: new sections bring new feeds."""
 
 DISCOVER_RETRY = 900.0
+ROUND = 0.02
+"""Seconds between two looks at what is due, at least."""
+
 STOP_SECONDS = 8.0
 """How long polls under way may go on after a stop was asked for; what is cut off then is simply polled again."""
 
@@ -135,6 +139,7 @@ class Engine:
 
         await asyncio.gather(*(one(source) for source in todo))
         await renew_prices(self._run)  # what was read for the first time has a rate by now
+        await check_promises(self._run)
         for site in self._run.sites:
             await check_pages(self._run, self._robots, site)
         tally = await self._deliverer.attempt()
@@ -151,34 +156,45 @@ class Engine:
 
     async def forever(self, stop: asyncio.Event) -> None:
         """Poll what is due, deliver what is pending, until `stop` is set; then end within ten seconds."""
-        delivering = asyncio.create_task(self._deliverer.run())
-        pricing = asyncio.create_task(self._keep_prices())
         polls: dict[int, asyncio.Task[None]] = {}
         others: set[asyncio.Task[None]] = set()
-        stopping = asyncio.create_task(stop.wait())
-        closing = asyncio.create_task(self._deliverer.closed.wait())
+        wake = asyncio.Event()
+        keepers = [
+            asyncio.create_task(work)
+            for work in (self._deliverer.run(), self._keep_prices(), self._keep_promises(), stop.wait())
+        ]
+        for keeper in keepers:
+            keeper.add_done_callback(lambda _task: wake.set())
         try:
-            while not stopping.done() and not closing.done():
-                self._start_discovery(others)
-                wait = await self._start_polls(polls)
-                await self._start_checks(others)
-                waiting = {stopping, closing, *polls.values(), *others}
-                await asyncio.wait(waiting, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-                if delivering.done():
-                    delivering.result()
+            while not any(keeper.done() for keeper in keepers):
+                wake.clear()
+                self._start_discovery(others, wake)
+                wait = await self._start_due(polls, others, wake)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(wake.wait(), wait)
+                # Polls end many at a time, as their group is committed: the rest of them need no round of their own.
+                await asyncio.sleep(ROUND)
+                for task in [task for task in others if task.done()]:
+                    others.discard(task)
+                    task.result()
         finally:
-            stopping.cancel()
-            closing.cancel()
             under_way = {*polls.values(), *others}
             if under_way:
                 _done, late = await asyncio.wait(under_way, timeout=STOP_SECONDS)
                 for task in late:
                     task.cancel()
-                await asyncio.gather(*late, return_exceptions=True)
-            for task in (delivering, pricing):
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                await asyncio.gather(*under_way, return_exceptions=True)
+            for keeper in keepers:
+                keeper.cancel()
+            ends = await asyncio.gather(*keepers, return_exceptions=True)
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+
+    async def _keep_promises(self) -> None:
+        while True:
+            await check_promises(self._run)
+            await asyncio.sleep(1.0)
 
     async def _keep_prices(self) -> None:
         await renew_prices(self._run)
@@ -187,30 +203,39 @@ class Engine:
             await renew_prices(self._run)
             await asyncio.sleep(RENEW)
 
-    async def _start_polls(self, polls: dict[int, asyncio.Task[None]]) -> float:
-        """Start polls of due sources while there is room; returns how long nothing more can be due."""
+    async def _start_due(
+        self, polls: dict[int, asyncio.Task[None]], others: set[asyncio.Task[None]], wake: asyncio.Event
+    ) -> float:
+        """Start due polls and checks of pages while there is room; returns how long nothing more can be due."""
         for number in [n for n, task in polls.items() if task.done()]:
             polls.pop(number).result()
         room = 2 * self._run.config.defaults.concurrency.total - len(polls)
         if room <= 0:
             return 60.0
         now = self._run.clock()
-        busy = list(polls)
+        busy = set(polls)
 
-        def choose(connection: Connection) -> tuple[list[SourceRow], dict[int, DocumentRow], float | None]:
+        def choose(
+            connection: Connection,
+        ) -> tuple[list[SourceRow], dict[int, DocumentRow], float | None, list[int]]:
             due = source_store.due_sources(connection, now, busy, room)
             roots = source_store.root_documents(connection, [s.id for s in due])
-            return due, roots, source_store.next_due(connection, busy)
+            later = source_store.next_due(connection, busy | {s.id for s in due})
+            return due, roots, later, page_store.sites_with_checks(connection)
 
-        due, roots, later = await self._run.db.run(choose)
+        due, roots, later, questions = await self._run.db.run(choose)
         for source in due:
             if source.site in self._run.sites:
-                polls[source.id] = asyncio.create_task(self._poll_quietly(source, roots.get(source.id)))
-        if due and len(due) == room:
+                task = asyncio.create_task(self._poll_quietly(source, roots.get(source.id)))
+                task.add_done_callback(lambda _task: wake.set())
+                polls[source.id] = task
+        if questions:
+            self._start_checks(questions, others, wake)
+        if len(due) == room:
             return 60.0  # full; the next to finish wakes the loop
-        return 1.0 if later is None else min(1.0, max(0.02, later - now))
+        return 1.0 if later is None else min(1.0, max(0.0, later - now))
 
-    def _start_discovery(self, others: set[asyncio.Task[None]]) -> None:
+    def _start_discovery(self, others: set[asyncio.Task[None]], wake: asyncio.Event) -> None:
         now = self._run.clock()
         for site in self._run.config.sites:
             row = self._run.rows[site.name]
@@ -218,24 +243,23 @@ class Engine:
             if (row.discovery_next_at or 0.0) > now or name in self._checking or not _wants_discovery(site):
                 continue
             self._checking.add(name)
-            self._spawn(others, name, self._discover(site))
+            self._spawn(others, wake, name, self._discover(site))
 
-    async def _start_checks(self, others: set[asyncio.Task[None]]) -> None:
-        waiting = await self._run.db.run(page_store.sites_with_checks)
-        if not waiting:
-            return
+    def _start_checks(self, waiting: list[int], others: set[asyncio.Task[None]], wake: asyncio.Event) -> None:
         names = {row.id: name for name, row in self._run.rows.items()}
         for site_id in waiting:
             name = names.get(site_id)
             if name is None or name not in self._run.sites or name in self._checking:
                 continue
             self._checking.add(name)
-            self._spawn(others, name, check_pages(self._run, self._robots, name))
+            self._spawn(others, wake, name, check_pages(self._run, self._robots, name))
 
-    def _spawn(self, others: set[asyncio.Task[None]], name: str, work: object) -> None:
+    def _spawn(self, others: set[asyncio.Task[None]], wake: asyncio.Event, name: str, work: object) -> None:
         async def guarded() -> None:
             try:
                 await work  # type: ignore[misc]
+            except StoreError:
+                raise
             except Exception:
                 log.exception("%s failed", name)
                 await asyncio.sleep(5)
@@ -244,7 +268,7 @@ class Engine:
 
         task = asyncio.create_task(guarded())
         others.add(task)
-        task.add_done_callback(others.discard)
+        task.add_done_callback(lambda _task: wake.set())
 
     async def _poll_quietly(self, source: SourceRow, document: DocumentRow | None) -> None:
         outcome = await self._poll(source, document)
@@ -259,12 +283,13 @@ class Engine:
             if source.kind == "feed":
                 return await poll_feed(self._run, source, document)
             return await poll_tree(self._run, source)
+        except StoreError:
+            raise  # what cannot be remembered must not be asked again and again: the process ends
         except Exception as error:
             log.exception("%s: this poll failed by a fault of the monitor's own", source.url)
             delay = 300.0 * (1.0 + random.random())  # noqa: S311 - spreads retries, guards nothing
             again = self._run.clock() + delay
-            with contextlib.suppress(Exception):
-                await self._run.db.run(lambda c: source_store.set_source(c, source.id, next_at=again))
+            await self._run.db.run(lambda c: source_store.set_source(c, source.id, next_at=again))
             return Outcome("failed", None, f"internal error: {error}")
 
     @staticmethod

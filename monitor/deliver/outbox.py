@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,11 @@ ATTEMPTS = 20
 """Tries until a delivery is parked: with doubling waits of 5 s to 12 h, about four days."""
 
 BATCH = 500
+LONGEST_SLEEP = 60.0
+"""The clock may be set while a wait is under way."""
+
+NOTED_EVERY = 50
+"""Deliveries of a lane that are noted together: at most so many are repeated after a crash."""
 
 _wait = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
@@ -64,20 +70,26 @@ class Deliverer:
         self._wake.set()
 
     async def run(self) -> None:
-        """Deliver until cancelled. One slow or dead endpoint delays no other."""
+        """Deliver until cancelled, or until standard output is closed. One slow or dead endpoint delays no other.
+
+        Raises StoreError where the database fails: what was sent can no longer be noted.
+        """
         tasks: dict[str, asyncio.Task[Tally]] = {}
         try:
-            while True:
+            while not self.closed.is_set():
                 self._wake.clear()
-                for name in self._sinks:
-                    if name not in tasks or tasks[name].done():
-                        tasks[name] = asyncio.create_task(self._drain(name))
-                due = await self._db.run(lambda c: event_store.next_delivery(c, list(self._sinks)))
-                wait = 60.0 if due is None else min(60.0, max(0.05, due - self._clock()))
-                try:
-                    await asyncio.wait_for(self._wake.wait(), wait)
-                except TimeoutError:
-                    continue
+                idle = [name for name in self._sinks if name not in tasks]
+                due = await self._db.run(partial(event_store.next_deliveries, endpoints=idle))
+                now = self._clock()
+                for name in [name for name, at in due.items() if at <= now]:
+                    tasks[name] = asyncio.create_task(self._drain(name))
+                    tasks[name].add_done_callback(lambda _task: self._wake.set())
+                    del due[name]
+                wait = min(due.values(), default=now + LONGEST_SLEEP) - now
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), min(wait, LONGEST_SLEEP))
+                for name in [name for name, task in tasks.items() if task.done()]:
+                    tasks.pop(name).result()
         finally:
             for task in tasks.values():
                 task.cancel()
@@ -125,13 +137,19 @@ class Deliverer:
                     if receipt.outcome == "delivered":
                         done.append(item.seq)
                         tally.delivered += 1
+                        if len(done) >= NOTED_EVERY:
+                            await self._note(sink, done)
                         continue
                     await self._failed(sink, item, receipt, tally)
                     return
             finally:
-                if done:
-                    # Also when cancelled: what was sent is noted, so that it is not sent again.
-                    await asyncio.shield(self._db.run(lambda c: event_store.delivered(c, sink.name, done)))
+                await self._note(sink, done)  # also when cancelled: what was sent is not sent again
+
+    async def _note(self, sink: Sink, done: list[int]) -> None:
+        """Take deliveries that were made out of the outbox, and out of `done`."""
+        if done:
+            noted, done[:] = list(done), []
+            await asyncio.shield(self._db.run(partial(event_store.delivered, endpoint_name=sink.name, seqs=noted)))
 
     async def _failed(self, sink: Sink, item: Pending, receipt: Receipt, tally: Tally) -> None:
         now = self._clock()

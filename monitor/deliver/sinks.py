@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
+import select
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,8 +56,7 @@ class StdoutSink:
         """Write and flush one whole line; a reader that went away closes the endpoint, and the event waits."""
         line = readable(json.loads(item.body)) if self._text else item.body
         try:
-            self._stream.write(line + "\n")
-            self._stream.flush()
+            await _write(self._stream, line + "\n")
         except (BrokenPipeError, ValueError):
             # Nobody reads any more. Python would flush again at exit, and complain.
             self._stream = open(os.devnull, "w")  # noqa: SIM115, PTH123, ASYNC230
@@ -64,6 +65,37 @@ class StdoutSink:
         except OSError as error:
             return Receipt("failed", f"standard output: {error.strerror}")
         return Receipt("delivered")
+
+
+async def _write(stream: TextIO, text: str) -> None:
+    """Write `text` and flush. A reader that pauses, say a pager, stops the writer but not the loop."""
+    try:
+        number = stream.fileno()
+    except io.UnsupportedOperation:
+        number = None  # a stream in memory
+    if number is None:
+        stream.write(text)
+        stream.flush()
+        return
+    stream.flush()
+    data = text.encode(stream.encoding or "utf-8", "backslashreplace")
+    while data:
+        await _writable(number)
+        data = data[os.write(number, data[: select.PIPE_BUF]) :]
+
+
+async def _writable(number: int) -> None:
+    """Return once PIPE_BUF bytes can be written without blocking; at once for files, and where the reader is gone."""
+    poll = select.poll()
+    poll.register(number, select.POLLOUT)
+    if poll.poll(0):
+        return
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_writer(number, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_writer(number)
 
 
 class WebhookSink:

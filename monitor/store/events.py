@@ -113,12 +113,24 @@ def pending_deliveries(
     return found
 
 
-def next_delivery(connection: Connection, endpoints: Collection[str]) -> float | None:
-    """When the next delivery to one of `endpoints` may be tried; None if none waits."""
-    query = select(func.min(delivery.c.next_at)).where(
-        delivery.c.state == "pending", delivery.c.endpoint.in_(list(endpoints))
+def next_deliveries(connection: Connection, endpoints: Collection[str]) -> dict[str, float]:
+    """When the next delivery to each of `endpoints` may be tried; those for which none waits are left out.
+
+    A delivery that waits for its retry holds back its site's later ones: a site's turn comes when all may be tried.
+    """
+    disabled = select(endpoint.c.name).where(endpoint.c.disabled_at.is_not(None))
+    lanes = (
+        select(delivery.c.endpoint, func.max(delivery.c.next_at).label("at"))
+        .where(
+            delivery.c.state == "pending",
+            delivery.c.endpoint.in_(list(endpoints)),
+            delivery.c.endpoint.not_in(disabled),
+        )
+        .group_by(delivery.c.endpoint, delivery.c.site)
+        .subquery()
     )
-    return connection.execute(query).scalar()
+    rows = connection.execute(select(lanes.c.endpoint, func.min(lanes.c.at)).group_by(lanes.c.endpoint))
+    return {row[0]: row[1] for row in rows}
 
 
 def delivered(connection: Connection, endpoint_name: str, seqs: Iterable[int]) -> None:

@@ -76,8 +76,8 @@ class Receiver:
                 self.send_response(204)
                 self.end_headers()
 
-            def log_message(self, format: str, *args: object) -> None:
-                pass
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
@@ -153,6 +153,10 @@ class Monitor:
         with self._err_path.open("rb") as file:
             file.seek(self._start)
             return file.read().decode()
+
+    def ended(self) -> bool:
+        """Whether nothing of the session lives any more."""
+        return not self.session()
 
     def session(self) -> list[int]:
         """Processes of the session that live: the daemon, its workers, what they left behind."""

@@ -31,18 +31,18 @@ def test_kill_at_twenty_random_moments_loses_no_event(tmp_path: Path, room: News
         with Monitor(config) as monitor:
             until(lambda: settled(database), "the baseline")
             monitor.kill()
-            until(lambda: not monitor.session(), "the workers of a killed daemon end")
+            until(monitor.ended, "the workers of a killed daemon end")
         for _ in range(KILLS):
             asked = len(room.requests)
             with Monitor(config) as monitor:
-                until(lambda before=asked: len(room.requests) > before, "the first request of a restart")
+                until(lambda: len(room.requests) > asked, "the first request of a restart")
                 for _ in range(chance.randrange(1, 3)):
                     time.sleep(chance.uniform(0.0, 0.4))
                     published.append(room.publish().url)
                 time.sleep(chance.uniform(0.0, 0.8))
                 monitor.kill()
                 assert read(database, "PRAGMA integrity_check") == [("ok",)]
-                until(lambda left=monitor: not left.session(), "the workers of a killed daemon end")
+                until(monitor.ended, "the workers of a killed daemon end")
         with Monitor(config) as monitor:
             wanted = set(published)
             until(lambda: wanted <= {e["subject"] for e in receiver.events}, "every article at the receiver")
@@ -73,11 +73,11 @@ def test_kill_within_the_first_baseline_makes_no_false_news(tmp_path: Path, room
         for _ in range(6):
             asked = len(room.requests)
             with Monitor(config) as monitor:
-                until(lambda before=asked: len(room.requests) > before, "the first request")
+                until(lambda: len(room.requests) > asked, "the first request")
                 time.sleep(chance.uniform(0.0, 0.8))
                 monitor.kill()
                 partway += not settled(database)
-                until(lambda left=monitor: not left.session(), "the workers of a killed daemon end")
+                until(monitor.ended, "the workers of a killed daemon end")
         assert partway, "no kill came before the end of the baseline: this proves nothing"
         with Monitor(config) as monitor:
             until(lambda: settled(database), "the baseline")
