@@ -1,16 +1,13 @@
-"""Replays captured documents, version by version, through the whole of the monitor; and reads them independently.
+"""Replays captured documents, version by version, through the whole of the monitor.
 
 A `Stage` serves on loopback what was captured, the clock stands at the time of the capture, and nothing else is asked.
-What ought to be told of the versions is computed by readers that share no code with the monitor.
 """
 
 from __future__ import annotations
 
 import asyncio
-import html
 import io
 import json
-import logging
 import re
 import threading
 from collections import Counter
@@ -22,10 +19,6 @@ from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-
-import feedparser
-from lxml import etree
 
 from monitor.commands.daemon import fetch_policy
 from monitor.config import Config, Poll, Settings, Site, StdoutAlert, minimal
@@ -37,11 +30,7 @@ from monitor.store.database import Database
 from tests.corpus import members
 
 _NAME = re.compile(r"(?:(?P<document>[^/]+)/)?\d{4}-(?P<time>\d{8}T\d{6}Z)\.(?:xml|json)$")
-_LOC = re.compile(rb"<loc>\s*(.*?)\s*</loc>", re.S)
-_ROW = re.compile(rb"<url>(.*?)</url>", re.S)
 _CHILD = re.compile(rb"(<loc>\s*)https?://[^/<\s]+", re.I)
-_MEDIA = "{http://search.yahoo.com/mrss/}"
-_TAG = re.compile(r"<[^>]*>")
 RESTART = 25
 """The monitor is stopped and started again on its database after so many versions."""
 
@@ -233,79 +222,3 @@ class Replay:
                         out.seek(0)
                         out.truncate()
                         self.told.append(Told(at, [json.loads(line) for line in lines], done.problems))
-
-
-# ---------------------------------------------------------------- independent readers
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An entry as an independent reader sees it. `text` is what a reader reads, captions too, white space folded."""
-
-    id: str
-    link: str
-    title: str
-    text: str
-
-
-def folded(text: str) -> str:
-    """`text` without markup and references, each run of white space one space."""
-    return " ".join(html.unescape(_TAG.sub(" ", html.unescape(text))).split())
-
-
-def read_items(body: bytes) -> list[Item]:
-    """The entries of a feed, read as plain XML or JSON; by feedparser alone where the XML is not well formed."""
-    if body.lstrip()[:1] in (b"{", b"["):
-        feed = json.loads(body)
-        return [_json_item(item) for item in feed.get("items", ())] if isinstance(feed, dict) else []
-    try:
-        root = etree.fromstring(body, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
-    except etree.XMLSyntaxError:
-        found = feedparser.parse(io.BytesIO(body), sanitize_html=False, resolve_relative_uris=False)
-        return [_feedparser_item(entry) for entry in found.entries] if found.get("version") else []
-    return [_xml_item(element) for element in root.iter("{*}item", "{*}entry")]
-
-
-def _item(guid: str, link: str, title: str, bodies: Iterable[str]) -> Item:
-    guid, link = html.unescape(guid.strip()), html.unescape(link.strip())  # some escape them twice
-    return Item(guid or link or folded(title), link, folded(title), folded(" ".join(bodies)))
-
-
-def _json_item(item: dict[str, Any]) -> Item:
-    body = item.get("content_html") or item.get("content_text") or ""
-    return _item(str(item.get("id") or ""), item.get("url") or "", item.get("title") or "", [body])
-
-
-def _feedparser_item(entry: Any) -> Item:
-    bodies = [entry.get("summary") or "", *(part.get("value") or "" for part in entry.get("content") or ())]
-    return _item(entry.get("id") or "", entry.get("link") or "", entry.get("title") or "", bodies)
-
-
-def _xml_item(element: Any) -> Item:
-    texts: dict[str, str] = {}
-    for child in element.iterchildren("{*}*"):
-        name = child.tag.rpartition("}")[2]
-        if name in texts or child.tag.startswith(_MEDIA):
-            continue
-        if name == "link" and child.get("href") and child.get("rel", "alternate") != "alternate":
-            continue
-        texts[name] = (child.get("href") or "") if child.get("href") else "".join(child.itertext())
-    bodies = [texts.get(name, "") for name in ("description", "summary", "encoded", "content")]
-    bodies += ["".join(caption.itertext()) for caption in element.iter(_MEDIA + "description")]
-    return _item(texts.get("guid") or texts.get("id") or "", texts.get("link", ""), texts.get("title", ""), bodies)
-
-
-def read_locs(body: bytes) -> list[str]:
-    """The URLs that a urlset lists, in its order, by regular expressions alone; a bare host is its root."""
-    urls = [html.unescape(m[1].decode()) for row in _ROW.findall(body) if (m := _LOC.search(row))]
-    return [url + "/" if url.count("/") == 2 else url for url in urls]
-
-
-def hosts_of(urls: Iterable[str]) -> frozenset[str]:
-    """The hosts of URLs."""
-    return frozenset(host for url in urls if (host := urlsplit(url).hostname))
-
-
-def quiet() -> None:
-    """Keep the monitor's own log out of a replay's output."""
-    logging.getLogger("monitor").setLevel(logging.CRITICAL)
