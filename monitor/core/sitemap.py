@@ -26,7 +26,7 @@ def parse_sitemap(data: bytes, url: str, *, max_rows: int = MAX_ROWS, cap: int =
 
     `url` is the document's own address, against which relative ones are resolved. At most `max_rows` rows and `cap`
     uncompressed bytes are read; a document that has more is not complete. Raises only NotASitemap, for HTML, JSON,
-    error documents, an empty body or anything else that is no sitemap. Of damaged documents the rows that are
+    error documents, an empty body or anything else that is no sitemap, and for one too damaged for a single row. Of damaged documents the rows that are
     undamaged themselves are returned, with `complete` False; white space, forbidden characters, unknown entities and
     namespace errors are problems that cost no row and leave a document complete.
     """
@@ -57,6 +57,8 @@ def _read_xml(text: bytes, url: str, complete: bool, problems: list[Problem], ma
         rows += reader.row(element)
         if len(rows) > max_rows:
             break
+    if reader.count == 0 and tree.plain is None and not tree.whole:
+        raise NotASitemap(f"the document is damaged, and no row of it can be read: {problems[-1].message}")
     if len(rows) > max_rows:
         del rows[max_rows:]
         problems.append(Problem("rows.cap", f"row {max_rows}", f"more than {max_rows} rows; read up to there"))

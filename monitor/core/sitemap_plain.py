@@ -9,8 +9,12 @@ unclosed, and a parser would find the same.
 from __future__ import annotations
 
 import re
+from operator import itemgetter
 
 from lxml import etree
+
+PlainRow = tuple[str, str, str, str]
+"""`loc`, `lastmod`, and the names of `changefreq` and `priority` where they are there: their values say nothing."""
 
 _OPENING = re.compile(r"<(urlset|sitemapindex)(?=[\s>])(?:[^<>\"'&/]++|\"[^\"<&]*+\"|'[^'<&]*+')*+>")
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
@@ -25,8 +29,8 @@ def _row(name: str) -> re.Pattern[str]:
 _ROWS = {"urlset": _row("url"), "sitemapindex": _row("sitemap")}
 
 
-def read_plain(data: bytes) -> list[tuple[str, str]] | None:
-    """Address and lastmod (as written, empty where absent) of all rows; None where the document is not plain.
+def read_plain(data: bytes) -> list[PlainRow] | None:
+    """The rows as written, unescaped, absent fields empty; None where the document is not plain.
 
     `data` is UTF-8 and begins with the root element.
     """
@@ -45,12 +49,10 @@ def read_plain(data: bytes) -> list[tuple[str, str]] | None:
         etree.fromstring(f"{root[0]}</{root[1]}>".encode(), etree.XMLParser(no_network=True, resolve_entities=False))
     except etree.XMLSyntaxError:
         return None
-    found = _ROWS[root[1]].findall(text, root.end())
-    tags = 2 + 4 * len(found)
-    for _, lastmod, changefreq, priority in found:
-        tags += 2 * ((lastmod != "") + (changefreq != "") + (priority != ""))
+    found: list[PlainRow] = _ROWS[root[1]].findall(text, root.end())
+    tags = 2 + 4 * len(found) + 2 * sum(sum(map(bool, map(itemgetter(group), found))) for group in (1, 2, 3))
     if text.count("<") != tags or text.count("&") != text.count("&amp;"):
         return None
     if "&" in text:
-        return [(loc.replace("&amp;", "&"), lastmod.replace("&amp;", "&")) for loc, lastmod, _, _ in found]
-    return [(loc, lastmod) for loc, lastmod, _, _ in found]
+        return [(loc.replace("&amp;", "&"), lastmod.replace("&amp;", "&"), "", "") for loc, lastmod, _, _ in found]
+    return found

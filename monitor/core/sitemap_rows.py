@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from monitor.core.dates import parse_date
+from monitor.core.sitemap_plain import PlainRow
 from monitor.core.sitemap_text import MAX_ADDRESS, MAX_PROBLEMS
 from monitor.core.url import absolute
 from monitor.model import Alternate, Date, Image, News, Problem, Row, Video
@@ -51,6 +52,8 @@ class Reader:
     """
 
     def __init__(self, url: str, problems: list[Problem], *, feed: bool, entities: frozenset[str]) -> None:
+        self.count = 0
+        """Row elements so far, usable or not."""
         self.news = 0
         """Rows with a news block so far."""
         self.children = 0
@@ -61,17 +64,16 @@ class Reader:
         self._url_of_document = url
         self._problems = problems
         self._entities = entities
-        self._count = 0
         self._roles: dict[str, str] = {}
         self._dates: dict[str, Date] = {}
         self._site = "\n"
 
-    def plain(self, pairs: list[tuple[str, str]], *, child: bool) -> list[Row]:
-        """The rows of pairs of address and lastmod, as `read_plain` gives them."""
+    def plain(self, found: list[PlainRow], *, child: bool) -> list[Row]:
+        """The rows that `read_plain` found."""
         rows = []
         dates = self._dates
-        for loc, lastmod in pairs:
-            self._count += 1
+        for loc, lastmod, _, _ in found:
+            self.count += 1
             text = loc.strip()
             fine = text.startswith(self._site) and text.isprintable() and len(text) <= PROTOCOL_LOC
             address = text if fine else self._address(text)
@@ -79,14 +81,27 @@ class Reader:
                 continue
             date = dates.get(lastmod) or self._date(lastmod) if lastmod else _NO_DATE
             rows.append(
-                Row(address, date.instant, date.precision, date.text or None, date.zone, date.problem, child=child)
+                Row(
+                    address,
+                    date.instant,
+                    date.precision,
+                    date.text or None,
+                    date.zone,
+                    date.problem,
+                    None,
+                    (),
+                    (),
+                    (),
+                    None,
+                    child,
+                )
             )
         self.children += len(rows) if child else 0
         return rows
 
     def _url(self, element: Any) -> list[Row]:
         """The rows of a `url` or `sitemap` element: none without a usable address, two where it has two."""
-        self._count += 1
+        self.count += 1
         locs: list[str | None] = []
         lastmod: str | None = None
         extensions: list[tuple[str, Any]] = []
@@ -262,7 +277,7 @@ class Reader:
 
     def _item(self, element: Any) -> list[Row]:
         """The row of an item of a feed that serves as a sitemap: its link, else a guid that is one."""
-        self._count += 1
+        self.count += 1
         link = guid = title = None
         dates: dict[str, str] = {}
         for child in element:
@@ -287,7 +302,7 @@ class Reader:
 
     def _note(self, rule: str, message: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:
-            self._problems.append(Problem(rule, f"row {self._count}", message))
+            self._problems.append(Problem(rule, f"row {self.count}", message))
 
 
 def _better_link(link: tuple[bool, str] | None, element: Any) -> tuple[bool, str] | None:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from lxml import etree
 
-from monitor.core.sitemap_plain import read_plain
+from monitor.core.sitemap_plain import PlainRow, read_plain
 from monitor.core.sitemap_text import is_html, refusal
 from monitor.model import Problem
 
@@ -72,7 +72,7 @@ class Tree:
     rows: Iterator[Any]
     whole: bool
     entities: frozenset[str] = frozenset()
-    plain: list[tuple[str, str]] | None = None
+    plain: list[PlainRow] | None = None
 
 
 @dataclass(slots=True)
