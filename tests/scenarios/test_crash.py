@@ -22,6 +22,12 @@ def room() -> Newsroom:
     return Newsroom(seed=11, old_pages=60, start=datetime.now(UTC))
 
 
+def until_asked(room: Newsroom) -> None:
+    """Wait for a request from now on."""
+    before = len(room.requests)
+    until(lambda: len(room.requests) > before, "the first request of a daemon")
+
+
 def test_kill_at_twenty_random_moments_loses_no_event(tmp_path: Path, room: Newsroom) -> None:
     chance = random.Random(20)
     database = tmp_path / "monitor.db"
@@ -33,9 +39,8 @@ def test_kill_at_twenty_random_moments_loses_no_event(tmp_path: Path, room: News
             monitor.kill()
             until(monitor.ended, "the workers of a killed daemon end")
         for _ in range(KILLS):
-            asked = len(room.requests)
             with Monitor(config) as monitor:
-                until(lambda: len(room.requests) > asked, "the first request of a restart")
+                until_asked(room)
                 for _ in range(chance.randrange(1, 3)):
                     time.sleep(chance.uniform(0.0, 0.4))
                     published.append(room.publish().url)
@@ -71,9 +76,8 @@ def test_kill_within_the_first_baseline_makes_no_false_news(tmp_path: Path, room
         config = write_config(tmp_path, room.url, hook=receiver.url)
         partway = 0
         for _ in range(6):
-            asked = len(room.requests)
             with Monitor(config) as monitor:
-                until(lambda: len(room.requests) > asked, "the first request")
+                until_asked(room)
                 time.sleep(chance.uniform(0.0, 0.8))
                 monitor.kill()
                 partway += not settled(database)

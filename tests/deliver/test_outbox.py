@@ -1,0 +1,380 @@
+"""The outbox against real endpoints on loopback: signatures, retries, order, and what an endpoint's answer means."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from email.utils import formatdate
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr
+from sqlalchemy import select, update
+from standardwebhooks.webhooks import Webhook
+
+from monitor.config import WebhookAlert
+from monitor.core.reconcile import Draft
+from monitor.deliver import outbox
+from monitor.deliver.outbox import Deliverer, Tally, backoff
+from monitor.deliver.sinks import Sink, StdoutSink, WebhookSink
+from monitor.fetch import Fetcher, FetchPolicy
+from monitor.store import events as event_store
+from monitor.store.database import Database
+from monitor.store.events import Route
+from monitor.store.schema import delivery
+from monitor.store.schema import endpoint as endpoint_table
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+NOW = 1_790_000_000.0
+POLICY = FetchPolicy("test/1", allow_private_networks=True)
+
+
+@dataclass
+class Hook:
+    """Endpoints on one loopback port: the path names them, `answers` decides. `got` is what came, in order."""
+
+    answers: dict[str, Callable[[], web.StreamResponse | Awaitable[web.StreamResponse]]] = field(default_factory=dict)
+    got: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+    url: str = ""
+
+    def subjects(self, path: str) -> list[str]:
+        return [json.loads(body)["subject"] for at, _headers, body in self.got if at == path]
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.got.append((request.path, headers, await request.read()))
+        answer = self.answers.get(request.path, lambda: web.Response(status=204))()
+        return answer if isinstance(answer, web.StreamResponse) else await answer
+
+
+@dataclass
+class Bench:
+    """A database, an outbox and endpoints, at a time that only the test moves."""
+
+    db: Database
+    fetcher: Fetcher
+    hook: Hook
+    deliverer: Deliverer
+    routes: list[Route] = field(default_factory=list)
+    now: float = NOW
+
+    def use(self, *names: str, policy: FetchPolicy = POLICY, more: tuple[Sink, ...] = ()) -> None:
+        sinks: list[Sink] = [
+            WebhookSink(
+                WebhookAlert(name=name, url=f"{self.hook.url}/{name}", secrets=(SecretStr(SECRET),)),
+                self.fetcher,
+                policy,
+            )
+            for name in names
+        ]
+        sinks += more
+        self.routes = [Route(sink.name, lambda _event: True) for sink in sinks]
+        self.deliverer.use(sinks)
+
+    async def happen(self, *subjects: str, site: str = "paper") -> None:
+        drafts = [Draft("url.new", subject, {"site": site, "url": subject}) for subject in subjects]
+        await self.db.run(lambda c: event_store.add_events(c, site, drafts, self.routes, self.now) and None)
+
+    async def rows(self) -> list[Any]:
+        return await self.db.run(lambda c: list(c.execute(select(delivery).order_by(delivery.c.event_seq))))
+
+
+def trial(folder: Path, scene: Callable[[Bench], Awaitable[None]]) -> None:
+    """Play a scene on a fresh bench."""
+
+    async def play() -> None:
+        hook = Hook()
+        runner = web.ServerRunner(web.Server(hook.handle, handler_cancellation=True), shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        hook.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            with Database(f"sqlite:///{folder}/outbox.db") as db:
+                async with Fetcher(POLICY) as fetcher:
+                    bench = Bench(db, fetcher, hook, Deliverer(db, lambda: bench.now))
+                    await scene(bench)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(play())
+
+
+def test_a_webhook_is_a_signed_cloudevent(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.now = time.time()  # the verifier holds the time stamp against its own clock
+        bench.use("hook")
+        await bench.happen("https://a.example/ä")
+        assert await bench.deliverer.attempt() == Tally(delivered=1)
+        [(_path, headers, body)] = bench.hook.got
+        event = Webhook(SECRET).verify(body, headers)
+        assert event["subject"] == "https://a.example/ä"
+        assert headers["webhook-id"] == event["id"]
+        assert headers["content-type"] == "application/cloudevents+json"
+        assert await bench.rows() == []
+        with pytest.raises(Exception, match="No matching signature"):
+            Webhook(SECRET).verify(body + b" ", headers)
+
+    trial(tmp_path, scene)
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_any_2xx_is_delivered(tmp_path: Path, status: int) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.hook.answers["/hook"] = lambda: web.Response(status=status)
+        bench.use("hook")
+        await bench.happen("a")
+        assert await bench.deliverer.attempt() == Tally(delivered=1)
+        assert await bench.deliverer.attempt() == Tally()
+
+    trial(tmp_path, scene)
+
+
+def test_410_disables_the_endpoint_and_parks_what_waits(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.hook.answers["/hook"] = lambda: web.Response(status=410)
+        bench.use("hook", "other")
+        await bench.happen("a", "b")
+        tally = await bench.deliverer.attempt()
+        assert (tally.delivered, tally.failed) == (2, 1)
+        assert {(row.endpoint, row.state) for row in await bench.rows()} == {("hook", "parked")}
+        assert await bench.db.run(lambda c: list(c.execute(select(endpoint_table.c.name)).scalars())) == ["hook"]
+        await bench.happen("c")
+        bench.now += 86400
+        await bench.deliverer.attempt()
+        assert bench.hook.subjects("/hook") == ["a"]
+        assert bench.hook.subjects("/other") == ["a", "b", "c"]
+        due = await bench.db.run(lambda c: event_store.next_deliveries(c, ["hook", "other"]))
+        assert due == {}, "nothing may wake the outbox for an endpoint that is disabled"
+
+    trial(tmp_path, scene)
+
+
+@pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
+def test_a_failure_is_tried_again_after_growing_waits_and_then_parked(tmp_path: Path, status: int) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.hook.answers["/hook"] = lambda: web.Response(status=status)
+        bench.use("hook")
+        await bench.happen("a", "b")
+        waits = []
+        for attempt in range(1, outbox.ATTEMPTS):
+            assert (await bench.deliverer.attempt()).failed == 1
+            first, second = await bench.rows()
+            assert (first.attempts, second.attempts) == (attempt, 0)
+            assert str(status) in first.error
+            due = await bench.db.run(lambda c: event_store.next_deliveries(c, ["hook"]))
+            assert due == {"hook": first.next_at}, "the second is held back, and wakes nobody"
+            waits.append(first.next_at - bench.now)
+            bench.now = first.next_at - 0.1
+            assert await bench.deliverer.attempt() == Tally(), "not a moment too soon"
+            bench.now = first.next_at
+        assert 5 <= waits[0] <= 10
+        assert all(later > earlier * 1.3 for earlier, later in pairwise(waits[2:11]))
+        assert max(waits) <= 12 * 3600 + 5
+        await bench.deliverer.attempt()
+        first, second = await bench.rows()
+        assert (first.state, second.state, second.attempts) == ("parked", "pending", 1)
+        bench.hook.answers.clear()
+        bench.now = second.next_at
+        assert (await bench.deliverer.attempt()).delivered == 1
+        assert bench.hook.subjects("/hook")[-1] == "b"
+
+    trial(tmp_path, scene)
+
+
+def test_waits_are_jittered_between_bounds() -> None:
+    for attempt, least in [(1, 5.0), (2, 10.0), (5, 80.0), (40, 43200.0)]:
+        waits = {backoff(attempt) for _ in range(50)}
+        assert len(waits) > 40
+        assert all(least <= wait <= least + 5 for wait in waits)
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_retry_after_is_obeyed(tmp_path: Path, dated: bool) -> None:
+    value = formatdate(NOW + 7200, usegmt=True) if dated else "7200"
+
+    async def scene(bench: Bench) -> None:
+        headers = {"Retry-After": value, "Date": formatdate(NOW, usegmt=True)}
+        bench.hook.answers["/hook"] = lambda: web.Response(status=503, headers=headers)
+        bench.use("hook")
+        await bench.happen("a")
+        await bench.deliverer.attempt()
+        [row] = await bench.rows()
+        assert row.next_at == NOW + 7200
+        bench.hook.answers.clear()
+        bench.now += 7199
+        assert await bench.deliverer.attempt() == Tally()
+        bench.now += 1
+        assert await bench.deliverer.attempt() == Tally(delivered=1)
+
+    trial(tmp_path, scene)
+
+
+def test_order_holds_per_site_and_endpoint(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        flaky = iter([204, 204, 500] + [204] * 100)
+        bench.hook.answers["/flaky"] = lambda: web.Response(status=next(flaky))
+        bench.use("flaky", "good")
+        for number in range(4):
+            await bench.happen(f"paper-{number}")
+            await bench.happen(f"gazette-{number}", site="gazette")
+        for _ in range(3):
+            await bench.deliverer.attempt()
+            bench.now += 60
+        for path in ("/flaky", "/good"):
+            told = list(dict.fromkeys(bench.hook.subjects(path)))
+            for site in ("paper", "gazette"):
+                assert [each for each in told if each.startswith(site)] == [f"{site}-{n}" for n in range(4)]
+        assert max(Counter(bench.hook.subjects("/good")).values()) == 1
+        assert sorted(Counter(bench.hook.subjects("/flaky")).values()) == [1] * 7 + [2]
+
+    trial(tmp_path, scene)
+
+
+def test_an_endpoint_that_hangs_delays_no_other_and_wakes_nobody(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        arrived = asyncio.Event()
+        rounds = 0
+
+        async def hang() -> web.StreamResponse:
+            arrived.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        bench.hook.answers["/slow"] = hang
+        bench.use("slow", "good")
+        counted = bench.deliverer._clock
+
+        def clock() -> float:
+            nonlocal rounds
+            rounds += 1
+            return counted()
+
+        bench.deliverer._clock = clock
+        await bench.happen("a")
+        running = asyncio.create_task(bench.deliverer.run())
+        await arrived.wait()
+        for subject in ("b", "c"):
+            await bench.happen(subject)
+            bench.deliverer.wake()
+            async with asyncio.timeout(10):
+                while subject not in bench.hook.subjects("/good"):
+                    await asyncio.sleep(0.01)
+        assert bench.hook.subjects("/good") == ["a", "b", "c"]
+        await asyncio.sleep(0.3)
+        assert rounds < 40, "what waits for the slow endpoint must not keep the outbox busy"
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        waiting = [row for row in await bench.rows() if row.endpoint == "slow"]
+        assert [row.attempts for row in waiting] == [0, 0, 0]
+        assert not [row for row in await bench.rows() if row.endpoint == "good"]
+
+    trial(tmp_path, scene)
+
+
+def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.hook.answers["/hook"] = lambda: web.Response(status=307, headers={"Location": "/elsewhere"})
+        bench.use("hook")
+        await bench.happen("a")
+        tally = await bench.deliverer.attempt()
+        assert tally.failed == 1
+        assert "307" in tally.errors["hook"]
+        assert [path for path, _headers, _body in bench.hook.got] == ["/hook"]
+
+    trial(tmp_path, scene)
+
+
+def test_a_private_address_is_refused_by_default(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.use("hook", policy=replace(POLICY, allow_private_networks=False))
+        await bench.happen("a")
+        tally = await bench.deliverer.attempt()
+        assert tally.failed == 1
+        assert "allow_private_networks" in tally.errors["hook"]
+        assert bench.hook.got == []
+
+    trial(tmp_path, scene)
+
+
+def test_an_endpoint_nobody_listens_at_is_a_failure_in_words(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.use("hook")
+        sink = WebhookSink(WebhookAlert(name="hook", url="http://127.0.0.1:1/"), bench.fetcher, POLICY)
+        bench.deliverer.use([sink])
+        await bench.happen("a")
+        tally = await bench.deliverer.attempt()
+        assert "refused" in tally.errors["hook"]
+
+    trial(tmp_path, scene)
+
+
+def test_stdout_closed_by_its_reader_keeps_the_rest_for_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+
+    async def scene(bench: Bench) -> None:
+        reader, writer = os.pipe()
+        with os.fdopen(writer, "w") as stream:
+            bench.use(more=(StdoutSink("stdout", "jsonl", stream),))
+            await bench.happen("a")
+            assert await bench.deliverer.attempt() == Tally(delivered=1)
+            assert json.loads(os.read(reader, 65536))["subject"] == "a"
+            os.close(reader)
+            await bench.happen("b", "c")
+            assert await bench.deliverer.attempt() == Tally()
+            assert bench.deliverer.closed.is_set()
+            sys.stdout.close()
+        assert [row.state for row in await bench.rows()] == ["pending", "pending"]
+        out = io.StringIO()
+        bench.deliverer = Deliverer(bench.db, lambda: bench.now)
+        bench.use(more=(StdoutSink("stdout", "jsonl", out),))
+        assert await bench.deliverer.attempt() == Tally(delivered=2)
+        assert [json.loads(line)["subject"] for line in out.getvalue().splitlines()] == ["b", "c"]
+
+    trial(tmp_path, scene)
+
+
+def test_a_paused_reader_of_stdout_stops_no_other_endpoint(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        reader, writer = os.pipe()
+        with os.fdopen(writer, "w") as stream:
+            bench.use("good", more=(StdoutSink("stdout", "jsonl", stream),))
+            subjects = [f"https://a.example/{'x' * 500}/{number}" for number in range(200)]
+            await bench.happen(*subjects)
+            running = asyncio.create_task(bench.deliverer.attempt())
+            async with asyncio.timeout(30):
+                while len(bench.hook.got) < len(subjects):
+                    await asyncio.sleep(0.01)
+            assert not running.done()
+            got = b""
+            while got.count(b"\n") < len(subjects):
+                got += await asyncio.to_thread(os.read, reader, 65536)
+            assert (await running).delivered == 2 * len(subjects)
+            assert [json.loads(line)["subject"] for line in got.splitlines()] == subjects
+        os.close(reader)
+
+    trial(tmp_path, scene)
+
+
+def test_what_waits_for_a_wait_is_not_sent_before_after_a_restart(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        bench.use("hook")
+        await bench.happen("a", "b")
+        await bench.db.run(
+            lambda c: c.execute(update(delivery).where(delivery.c.event_seq == 1).values(next_at=NOW + 60)) and None
+        )
+        assert await bench.deliverer.attempt() == Tally()
+        bench.now += 60
+        assert await bench.deliverer.attempt() == Tally(delivered=2)
+        assert bench.hook.subjects("/hook") == ["a", "b"]
+
+    trial(tmp_path, scene)
