@@ -23,7 +23,7 @@ from monitor.core.http import Reply, describe, freshness, permanent_target, rene
 from monitor.core.reconcile import Changes, DocumentMemory, Draft
 from monitor.core.reconcile_sitemap import diff_rows, is_suspect, judge_absences, reconcile_listing
 from monitor.keep_promises import commit_events
-from monitor.model import NotASitemap, Row, Sitemap
+from monitor.model import NotASitemap, Row, Sitemap, SourceKind
 from monitor.parse_pool import ParseCrash
 from monitor.poll_feed import FULL_READ, GONE_RECHECK, baseline, confirmation
 from monitor.runtime import Runtime
@@ -358,7 +358,8 @@ def _judge_tree(connection: Connection, walk: _Walk, now: float) -> str | None:
     stored: dict[str, Any] = json.loads(source.counts) if source.counts else {"counts": [], "suspect": None}
     rows = page_store.listed_rows(connection, walk.visited)
     memory = DocumentMemory(source.url, "tree", counts=tuple(stored["counts"]), suspect=stored["suspect"])
-    if is_suspect(rows, memory):
+    # A lone file was doubted by itself.
+    if len(walk.visited) > 1 and is_suspect(rows, memory):
         source_store.set_source(connection, source.id, counts=json.dumps(stored | {"suspect": rows}))
         return f"lists {rows} pages where it had {max(memory.counts)}; waiting for a further read"
     counts = [*memory.counts, rows][-5:]
@@ -391,18 +392,20 @@ def _settle_kinds(connection: Connection, walk: _Walk, now: float) -> None:
         return
     if source.kind != "sitemap":
         return
-    for child in source_store.documents(connection, source.id).values():
-        if child.kind != "news_sitemap" or child.parent is None or child.unlisted:
-            continue
-        source_store.sync_sources(
-            connection, source.site_id, [("news_sitemap", child.url, f"index {source.url}")], now, origins="index"
-        )
-        own = next(
-            s for s in source_store.all_sources(connection) if s.url == child.url and s.site_id == source.site_id
-        )
+    files = source_store.documents(connection, source.id).values()
+    leaving = [d for d in files if d.kind == "news_sitemap" and d.parent is not None and not d.unlisted]
+    if not leaving:
+        return
+    named: list[tuple[SourceKind, str, str]] = [("news_sitemap", child.url, f"index {source.url}") for child in leaving]
+    source_store.sync_sources(connection, source.site_id, named, now, origins="index")
+    found = {s.url: s for s in source_store.all_sources(connection) if s.site_id == source.site_id}
+    for child in leaving:
         # The file moves with all that is known of it: its first read as a source of its own is no second baseline.
+        own = found[child.url]
         source_store.set_document(connection, child.id, source_id=own.id, parent=None)
         source_store.set_source(connection, own.id, passes=1, baseline_at=child.baseline_at, state="ok")
+    # What stays is fewer rows by those that left, which is no shrink.
+    source_store.set_source(connection, source.id, counts=None)
 
 
 def _source_values(walk: _Walk, outcome: Outcome, health: Health, now: float) -> dict[str, Any]:

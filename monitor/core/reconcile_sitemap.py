@@ -64,13 +64,17 @@ class RowDiff:
 
 
 def is_suspect(rows: int, document: DocumentMemory) -> bool:
-    """Whether a whole read is suspiciously short against the last ones, and not yet confirmed by a further one."""
+    """Whether a whole read is suspiciously short against the last ones, and not yet confirmed by a further one.
+
+    A read as short as the last one that was believed is confirmed by it, while the median is still that of before.
+    """
     if len(document.counts) < 1:
         return False
     usual = median(document.counts)
     if rows >= usual * SHRINK or usual - rows < SHRINK_FLOOR:
         return False
-    return document.suspect is None or abs(rows - document.suspect) > max(SHRINK_FLOOR, 0.1 * document.suspect)
+    alike = [n for n in (document.suspect, document.counts[-1]) if n is not None]
+    return all(abs(rows - n) > max(SHRINK_FLOOR, 0.1 * n) for n in alike)
 
 
 def diff_rows(sitemap: Sitemap, known: Mapping[int, KnownRow], rules: Rules) -> RowDiff:

@@ -126,6 +126,16 @@ def test_a_shrink_is_suspicious_below_seven_tenths_of_the_usual(before: int, now
     assert not is_suspect(now, replace(document, suspect=now))
 
 
+def test_a_file_that_stays_short_is_doubted_once() -> None:
+    """As in the corpus's sitemap-fotor: 2533 rows, then 1219 for good."""
+    memory = Memory()
+    everything = [row(n) for n in range(40)]
+    for _ in range(5):
+        memory.read(*everything)
+    dropped = [len(memory.read(*everything[: 20 - n]).dropped) for n in range(4)]
+    assert dropped == [0, 21, 1, 1]
+
+
 def test_a_news_headline_is_a_change_and_its_block_going_is_none() -> None:
     memory = Memory("news_sitemap")
     memory.read(row(1, title="Council votes to keep the library"))
