@@ -25,10 +25,10 @@ def parse_sitemap(data: bytes, url: str, *, max_rows: int = MAX_ROWS, cap: int =
     """Read a sitemap: urlset, index, text list, RSS, Atom or RDF; gzip is peeled off.
 
     `url` is the document's own address, against which relative ones are resolved. At most `max_rows` rows and `cap`
-    uncompressed bytes are read; a document that has more is not complete. Raises only NotASitemap, for HTML, JSON,
-    error documents, an empty body or anything else that is no sitemap, and for one too damaged for a single row. Of damaged documents the rows that are
+    uncompressed bytes are read; a document that has more is not complete. Of damaged documents the rows that are
     undamaged themselves are returned, with `complete` False; white space, forbidden characters, unknown entities and
-    namespace errors are problems that cost no row and leave a document complete.
+    namespace errors are problems that cost no row and leave a document complete. Raises only NotASitemap, for HTML,
+    JSON, error documents, an empty body, anything else that is no sitemap, and damage that leaves not a single row.
     """
     peeled = decode(data, cap=cap)
     problems = list(peeled.problems)

@@ -300,7 +300,8 @@ NEWS = (
     '<url><loc>https://h.example/n</loc><n:news xmlns:n="http://www.google.com/schemas/sitemap-news/0.9"><n:publication>'
     "<n:name>The Example</n:name><n:language>en</n:language></n:publication><n:access>Subscription</n:access>"
     "<n:genres>PressRelease, Blog</n:genres><n:publication_date>2024-05-06T10:11:12+02:00</n:publication_date>"
-    "<n:title>A &amp; B</n:title><n:keywords>a, b,,c</n:keywords><n:stock_tickers>NASDAQ:A</n:stock_tickers></n:news></url>"
+    "<n:title>A &amp; B</n:title><n:keywords>a, b,,c</n:keywords><n:stock_tickers>NASDAQ:A</n:stock_tickers>"
+    "</n:news></url>"
 )
 
 
@@ -340,7 +341,8 @@ def test_images_videos_and_alternates() -> None:
             "<v:player_loc>https://i.example/p</v:player_loc><v:publication_date>2024-05-06</v:publication_date>"
             "<v:tag>x</v:tag><v:tag>y</v:tag><v:price currency='EUR'/></v:video>"
             '<x:link xmlns:x="http://www.w3.org/1999/xhtml" rel="alternate" hreflang="de" href="/de"/>'
-            '<x:link xmlns:x="x" rel="alternate" media="print" href="https://m.example/a"/><x:link xmlns:x="x" rel="self" href="/"/></url>'
+            '<x:link xmlns:x="x" rel="alternate" media="print" href="https://m.example/a"/>'
+            '<x:link xmlns:x="x" rel="self" href="/"/></url>'
         )
     )
     row = sitemap.rows[0]
@@ -356,7 +358,8 @@ def test_images_videos_and_alternates() -> None:
 
 def test_items_of_a_feed_have_title_and_the_date_of_change() -> None:
     sitemap = read(
-        b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title><link href="/a"/><published>2024-05-06</published>'
+        b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title>'
+        b'<link href="/a"/><published>2024-05-06</published>'
         b"<updated>2024-05-07</updated></entry></feed>"
     )
     row = sitemap.rows[0]
