@@ -61,6 +61,8 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 max_field_size=MAX_HEADER_LINE,
                 skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
             )
+            # Trying again is the fetcher's to decide: it counts, waits, and knows what may succeed.
+            self._session._retry_connection = False
         return self._session
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -69,7 +71,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         try:
             response = await self._open().request(
                 request.method,
-                yarl.URL(str(request.url), encoded=True),
+                yarl.URL(request.extensions.get("as_published") or str(request.url), encoded=True),
                 headers=headers,
                 data=await request.aread() or None,
                 allow_redirects=False,
