@@ -140,8 +140,10 @@ class Engine:
         await asyncio.gather(*(one(source) for source in todo))
         await renew_prices(self._run)  # what was read for the first time has a rate by now
         await check_promises(self._run)
-        for site in self._run.sites:
-            await check_pages(self._run, self._robots, site)
+        names = {row.id: name for name, row in self._run.rows.items()}
+        for site_id in await self._run.db.run(page_store.sites_with_checks):
+            if names.get(site_id) in self._run.sites:
+                await check_pages(self._run, self._robots, names[site_id])
         tally = await self._deliverer.attempt()
         result.delivered, result.pending = tally.delivered, tally.failed
         result.problems += [f"{name}: {error}" for name, error in tally.errors.items()]

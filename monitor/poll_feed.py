@@ -189,7 +189,7 @@ def baseline(
 ) -> list[Draft]:
     """The `source.baseline` event, and the marks that the source and its site have one."""
     source_store.set_source(connection, source.id, baseline_at=now)
-    row = source_store.sites(connection)[source.site]
+    row = run.rows[source.site]
     if row.watching_since_at is None:
         source_store.set_site(connection, row.id, watching_since_at=now)
         run.rows[source.site] = replace(row, watching_since_at=now)

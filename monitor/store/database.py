@@ -14,7 +14,7 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -26,6 +26,8 @@ from sqlalchemy.pool import StaticPool
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 GROUP = 256
+LINGER = 0.005
+"""Seconds that rows to write wait for others to share their commit."""
 HEAD = "0001"
 BUSY_SECONDS = 20.0
 
@@ -36,6 +38,26 @@ class Write:
 
     statement: Executable
     values: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class _Job:
+    """What was handed in: a function, or rows to write; and who waits for it, on which loop if on one."""
+
+    work: Work[Any] | tuple[Write, ...]
+    future: Future[Any] | asyncio.Future[Any]
+    loop: asyncio.AbstractEventLoop | None = None
+    value: Any = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        """Tell who waits; harmless where nobody does any more."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.value)
 
 
 class StoreError(Exception):
@@ -198,7 +220,7 @@ class Database:
         except StoreError:
             self.close_engine()
             raise
-        self._queue: queue.SimpleQueue[tuple[Work[Any] | Write, Future[Any]] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="store", daemon=True)
         self._thread.start()
 
@@ -211,22 +233,22 @@ class Database:
     def submit(self, work: Work[T]) -> Future[T]:
         """Queue `work`; the future resolves once its transaction is committed."""
         future: Future[T] = Future()
-        self._queue.put((work, future))
+        self._queue.put(_Job(work, future))
         return future
 
     async def write(self, *writes: Write) -> None:
-        """Do `writes` within the next transaction, those of other callers with them; returns after the commit."""
-        futures: list[Future[Any]] = []
-        for item in writes:
-            future: Future[Any] = Future()
-            self._queue.put((item, future))
-            futures.append(future)
-        for future in futures:
-            await asyncio.wrap_future(future)
+        """Do `writes` within one transaction, those of other callers with them; returns after the commit."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+        self._queue.put(_Job(writes, future, loop))
+        await future
 
     async def run(self, work: Work[T]) -> T:
         """Do `work` in a transaction and return its result after the commit; its exception, if it raises."""
-        return await asyncio.wrap_future(self.submit(work))
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._queue.put(_Job(work, future, loop))
+        return await future
 
     def call(self, work: Work[T]) -> T:
         """The same from a thread without an event loop."""
@@ -245,14 +267,16 @@ class Database:
 
     def _serve(self) -> None:
         while True:
-            item = self._queue.get()
-            if item is None:
+            job = self._queue.get()
+            if job is None:
                 return
-            group = [item]
+            group = [job]
             stop = False
             while len(group) < GROUP:
                 try:
-                    more = self._queue.get_nowait()
+                    # Rows to write are in no hurry: a commit that takes more of them with it is cheaper for all.
+                    patient = not callable(group[-1].work)
+                    more = self._queue.get(timeout=LINGER) if patient else self._queue.get_nowait()
                 except queue.Empty:
                     break
                 if more is None:
@@ -263,37 +287,28 @@ class Database:
             if stop:
                 return
 
-    def _transact(self, group: list[tuple[Work[Any] | Write, Future[Any]]]) -> None:
-        results: list[tuple[Future[Any], Any, BaseException | None]] = []
+    def _transact(self, group: list[_Job]) -> None:
         batches: dict[Executable, list[Mapping[str, Any]]] = {}
+        failure: BaseException | None = None
         try:
             with self._engine.begin() as connection:
-                for work, future in group:
-                    if isinstance(work, Write):
-                        batches.setdefault(work.statement, []).append(work.values)
-                        results.append((future, None, None))
+                for job in group:
+                    if callable(job.work):
+                        # Order matters between a batch and work that may read what it wrote.
+                        _flush(connection, batches)
+                        job.value, job.error = self._one(connection, job.work)
                         continue
-                    # Order matters between a batch and work that may read what it wrote.
-                    _flush(connection, batches)
-                    results.append((future, *self._one(connection, work)))
+                    for write in job.work:
+                        batches.setdefault(write.statement, []).append(write.values)
                 _flush(connection, batches)
         except BaseException as error:
             # The commit, or the begin, failed: nothing of the group was written.
-            failure = StoreError(explain(error, self.url)) if isinstance(error, DatabaseError) else error
-            for _work, future in group:
-                if not future.done():
-                    future.set_exception(failure)
-            if not isinstance(error, Exception):
-                raise
-            return
-        for future, value, raised in results:
-            if future.cancelled():
-                continue
-            with contextlib.suppress(asyncio.InvalidStateError):
-                if raised is not None:
-                    future.set_exception(raised)
-                else:
-                    future.set_result(value)
+            failure = error
+            for job in group:
+                job.error = StoreError(explain(error, self.url)) if isinstance(error, DatabaseError) else error
+        _settle(group)
+        if failure is not None and not isinstance(failure, Exception):
+            raise failure
 
     @staticmethod
     def _one(connection: Connection, work: Work[Any]) -> tuple[Any, BaseException | None]:
@@ -308,6 +323,25 @@ class Database:
             return None, error
         savepoint.commit()
         return value, None
+
+
+def _settle(group: list[_Job]) -> None:
+    """Tell all who wait, each loop once: waking it costs more than the rest."""
+    loops: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
+    for job in group:
+        if job.loop is None:
+            with contextlib.suppress(InvalidStateError):  # cancelled just now
+                job.settle()
+        else:
+            loops.setdefault(job.loop, []).append(job)
+    for loop, jobs in loops.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed, nobody waits
+            loop.call_soon_threadsafe(_settle_each, jobs)
+
+
+def _settle_each(jobs: list[_Job]) -> None:
+    for job in jobs:
+        job.settle()
 
 
 def _flush(connection: Connection, batches: dict[Executable, list[Mapping[str, Any]]]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Executable, Table, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from monitor.core.page_checks import PageMemory
@@ -29,10 +30,16 @@ def upsert(connection: Connection, table: Table, keys: Sequence[str], rows: list
     """Insert rows or replace the columns given of those with the same `keys`."""
     if not rows:
         return
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = dialect.insert(table)
-    columns = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=list(keys), set_=columns), rows)
+    connection.execute(_upsert(connection.dialect.name, table, tuple(keys), tuple(rows[0])), rows)
+
+
+@cache
+def _upsert(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[str, ...]) -> Executable:
+    """The statement for such rows; making it costs more than running it."""
+    statement = (sqlite if dialect == "sqlite" else postgresql).insert(table)
+    replaced = {name: statement.excluded[name] for name in columns if name not in keys}
+    made: Executable = statement.on_conflict_do_update(index_elements=list(keys), set_=replaced)
+    return made
 
 
 _PAGE = [c for c in page.c if c.name in KnownPage.__dataclass_fields__]
