@@ -58,6 +58,7 @@ _MAX_ATTRIBUTES = 1_000
 _LONG_TAG = 16_384
 _GROUP = 1_000
 _MAX_BROKEN = 5_000
+_MAX_MENDS = 500_000  # ampersands, comments and CDATA sections; a document with more is left damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ def _mend(data: bytes) -> _Mending:
             return _character(number)
         return _entity(name) if name is not None else b"&amp;" + found[0][1:]
 
-    data = _MENDABLE.sub(mended, plain)
+    data = _MENDABLE.sub(mended, plain, _MAX_MENDS)
     if entities:
         done.append(("xml.entity", "an ampersand stands alone or names a character that XML does not know"))
     prefixes = {found[1] for found in _TAG_PREFIX.finditer(data)} | {f[1] for f in _ATTRIBUTE_PREFIX.finditer(data)}
