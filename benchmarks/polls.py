@@ -169,7 +169,7 @@ async def engine_polls(
                 await engine.use(config)
                 stop = asyncio.Event()
                 asyncio.get_running_loop().call_later(seconds, stop.set)
-                profiler = cProfile.Profile() if profile else None
+                profiler = cProfile.Profile(time.thread_time) if profile else None
                 began, used, before = time.perf_counter(), cpu(), answered.value
                 if profiler:
                     profiler.enable()
