@@ -15,7 +15,8 @@ from monitor.core.decode import decode
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import Reply, Validators, describe, freshness, permanent_target, renew, verdict
 from monitor.core.reconcile import Changes, Draft, Rules, found_in
-from monitor.core.reconcile_feed import confirm_absences, place_entries, reconcile_feed
+from monitor.core.reconcile_feed import place_entries, reconcile_feed
+from monitor.core.reconcile_window import confirm_absences
 from monitor.keep_promises import commit_events
 from monitor.model import Feed, NotAFeed
 from monitor.parse_pool import ParseCrash

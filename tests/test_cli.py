@@ -162,16 +162,18 @@ def test_the_demo_tells_of_every_article_and_ends_by_itself(tmp_path: Path) -> N
 
 
 def test_the_python_api_is_what_the_contract_names() -> None:
-    code = (
-        "import monitor; from monitor import schedule;"
-        "f = monitor.parse_feed(b'<rss version=\"2.0\"><channel><title>t</title><item><guid>1</guid></item></channel></rss>',"
-        "url='https://e.example/f', content_type='application/rss+xml', known=frozenset());"
-        "assert f.format == 'rss20' and f.size == 1;"
-        "s = monitor.parse_sitemap(b'<urlset><url><loc>https://e.example/a</loc></url></urlset>', url='https://e.example/s');"
-        "assert s.kind == 'urlset' and s.complete and s.rows[0].url == 'https://e.example/a';"
-        "assert monitor.page_key('https://www.example.com/a?utm_source=rss#top') == 'https://www.example.com/a';"
-        "assert callable(monitor.discover) and callable(monitor.read_sitemaps);"
-        "schedule.start(schedule.Policy(min_interval=60, max_interval=86400, price=600))"
-    )
+    code = """
+import monitor
+from monitor import schedule
+rss = b'<rss version="2.0"><channel><title>t</title><item><guid>1</guid></item></channel></rss>'
+feed = monitor.parse_feed(rss, url="https://e.example/f", content_type="application/rss+xml", known=frozenset())
+assert feed.format == "rss20" and feed.size == 1
+rows = b"<urlset><url><loc>https://e.example/a</loc></url></urlset>"
+sitemap = monitor.parse_sitemap(rows, url="https://e.example/s")
+assert sitemap.kind == "urlset" and sitemap.complete and sitemap.rows[0].url == "https://e.example/a"
+assert monitor.page_key("https://www.example.com/a?utm_source=rss#top") == "https://www.example.com/a"
+assert callable(monitor.discover) and callable(monitor.read_sitemaps)
+schedule.start(schedule.Policy(min_interval=60, max_interval=86400, price=600))
+"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

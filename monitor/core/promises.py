@@ -32,7 +32,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is known of the sources of the promised kind: how many there are, and the oldest of their last good reads."""
+    """The sources of the promised kind: how many there are, and the oldest of their last good reads."""
 
     sources: int
     read_at: float | None

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
 from monitor.core.identity import page_id
@@ -32,14 +31,12 @@ from monitor.core.reconcile import (
     same_headline,
     when,
 )
-from monitor.core.url import host_of, page_key
+from monitor.core.reconcile_window import judge_window
+from monitor.core.url import page_key
 from monitor.model import Entry, Feed
 
 LATE = 86400.0
 """An entry published more than this many seconds before it appeared is `late`."""
-
-STEADY_READS = 3
-"""Reads in strict date order before a feed's window is believed to be chronological."""
 
 MAX_FLIPS = 2
 """A text that goes back to what it was before is told of once; then it is flapping (rssguard 451), and silent."""
@@ -135,7 +132,8 @@ def reconcile_feed(
     forgotten = set(changes.forgotten)
     if document.baseline_at is not None:
         _gap(read, shown, rekeyed)
-    _window(read, [known for key, known in entries.items() if key not in shown and key not in forgotten])
+    left = [known for key, known in entries.items() if key not in shown and key not in forgotten]
+    judge_window(feed, left, document=document, entries=entries, rules=rules, now=now, changes=changes)
     _finish(read)
     return changes
 
@@ -312,83 +310,6 @@ def _gap(read: _Read, shown: set[str], rekeyed: int) -> None:
     )
 
 
-def _window(read: _Read, left: Sequence[KnownEntry]) -> None:
-    """Entries that left: by age from the end of the window, or withdrawn from within it.
-
-    Only a feed that shows its entries in strict date order, and has for some reads, has a window at all: an edited or
-    searched feed (a front page, "most read") drops and takes back entries as it likes, and proves nothing.
-    """
-    changes, rules, now = read.changes, read.rules, read.now
-    dates = [at(item.published or item.updated) for item in read.feed.entries]
-    known_dates = [d for d in dates if d is not None]
-    strict = len(known_dates) == len(dates) > 1 and all(a >= b for a, b in pairwise(known_dates))
-    came_back = any(k.absent or not k.listed for item in read.feed.entries if (k := read.entries.get(item.id)))
-    # An entry that appears below ones that were there before it was not published at the top.
-    newest_known = max((k.published_at or 0.0 for k in read.entries.values()), default=0.0)
-    inserted = read.document.baseline_at is not None and any(
-        item.id not in read.entries and (at(item.published) or newest_known) < newest_known - 3600
-        for item in read.feed.entries
-    )
-    steady = 0 if came_back or inserted or not strict else int(read.document.state.get("steady", 0)) + 1
-    changes.state["steady"] = steady
-    floors = _floors(read)
-    for known in left:
-        if not known.listed and not known.absent:
-            continue
-        date = known.published_at or known.updated_at
-        floor = floors.get(host_of(known.page_key))
-        inside = read.feed.complete and strict and floor is not None and date is not None and date > floor
-        if not inside:
-            if known.listed or known.absent:
-                changes.entries.append(replace(known, listed=False, absent=0))
-                changes.dropped.append(known.page_id)
-            continue
-        absent = known.absent + 1
-        confirmed = absent >= rules.confirm_missing
-        changes.entries.append(replace(known, listed=False, absent=0 if confirmed else absent))
-        if known.listed:
-            changes.dropped.append(known.page_id)
-        if not confirmed:
-            changes.pending += 1
-        elif not read.quiet:
-            changes.checks.append(withdrawal(known, read.document, steady >= STEADY_READS, absent, now))
-
-
-def _floors(read: _Read) -> dict[str, float]:
-    """For each host, the date above which its window is whole: that of the second oldest entry (one may be pinned).
-
-    Only entries that stayed count: a feed whose links all changed has withdrawn nothing. A feed merged of several shows
-    a window of each, the newest articles of a site among years of its videos: there an entry leaves by age while older
-    ones of another host stay.
-    """
-    dates: dict[str, list[float]] = {}
-    for entry in read.feed.entries:
-        date = at(entry.published or entry.updated)
-        if date is not None and entry.id in read.entries:
-            dates.setdefault(host_of(entry.original_url or entry.url or read.feed.url), []).append(date)
-    return {host: sorted(found)[1] for host, found in dates.items() if len(found) > 2}
-
-
-def withdrawal(known: KnownEntry, document: DocumentMemory, steady: bool, reads: int, now: float) -> Check:
-    """The check of a page whose entry vanished from inside the window in `reads` reads.
-
-    `steady` False: the feed has not proven that it never drops an entry that lives; then only a page that is dead
-    itself counts as missing.
-    """
-    return Check(
-        known.page_id,
-        "missing",
-        {
-            "reason": "withdrawn",
-            "found_in": found_in("feed", document.url),
-            "missing_from": ["feed"],
-            "last_seen": when(document.read_at or now),
-            "reads": reads,
-            "proof_needed": not steady,
-        },
-    )
-
-
 def _finish(read: _Read) -> None:
     changes, document = read.changes, read.document
     if document.baseline_at is None:
@@ -417,24 +338,3 @@ def _unless(observed: str, url: str) -> str | None:
 
 def _advanced(now_at: float | None, before_at: float | None) -> bool:
     return now_at is not None and before_at is not None and now_at > before_at
-
-
-def confirm_absences(
-    pending: Sequence[KnownEntry], *, document: DocumentMemory, rules: Rules, now: datetime
-) -> Changes:
-    """Count a confirmed-unchanged read (304, or the same body) for the entries that were absent from the last one.
-
-    `pending` are the entries with `absent` between 1 and `rules.confirm_missing` - 1 (CONTRACT: "a document confirmed
-    unchanged counts as read").
-    """
-    changes = Changes(state=dict(document.state))
-    steady = int(document.state.get("steady", 0)) >= STEADY_READS
-    for known in pending:
-        absent = known.absent + 1
-        confirmed = absent >= rules.confirm_missing
-        changes.entries.append(replace(known, absent=0 if confirmed else absent))
-        if confirmed:
-            changes.checks.append(withdrawal(known, document, steady, absent, now.timestamp()))
-        else:
-            changes.pending += 1
-    return changes

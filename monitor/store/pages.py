@@ -11,9 +11,9 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Table, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from monitor.core.absences import Absence
 from monitor.core.page_checks import PageMemory
 from monitor.core.reconcile import Changes, Check, KnownEntry, KnownPage, KnownRow
-from monitor.core.reconcile_sitemap import Absence
 from monitor.store.schema import document, entry, page, page_check, sighting, source
 
 CHUNK = 500

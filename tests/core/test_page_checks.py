@@ -82,6 +82,9 @@ def missing(**more: Any) -> Check:
     return Check(1, "missing", detail | more)
 
 
+UNPROVEN = missing(reason="withdrawn", missing_from=["feed"], proof_needed=True)
+
+
 @pytest.mark.parametrize(
     ("check", "reading", "listed", "reason"),
     [
@@ -94,9 +97,9 @@ def missing(**more: Any) -> Check:
         (missing(), PageReading(200, "https://www.example.com/"), set(), "redirected"),
         (missing(), PageReading(200, "http://example.com/news/1/"), set(), "removed"),  # its own address still
         (missing(reason="withdrawn", missing_from=["feed"]), PageReading(200, PAGE.url), set(), "withdrawn"),
-        (missing(reason="withdrawn", missing_from=["feed"], proof_needed=True), PageReading(200, PAGE.url), set(), None),
-        (missing(reason="withdrawn", missing_from=["feed"], proof_needed=True), PageReading(None), set(), None),
-        (missing(reason="withdrawn", missing_from=["feed"], proof_needed=True), PageReading(404), set(), "dead"),
+        (UNPROVEN, PageReading(200, PAGE.url), set(), None),
+        (UNPROVEN, PageReading(None), set(), None),
+        (UNPROVEN, PageReading(404), set(), "dead"),
     ],
 )
 def test_what_a_page_says_of_its_absence(

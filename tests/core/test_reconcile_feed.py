@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.core.reconcile import Changes, DocumentMemory, KnownEntry, KnownPage, Rules
-from monitor.core.reconcile_feed import confirm_absences, place_entries, reconcile_feed
+from monitor.core.reconcile_feed import place_entries, reconcile_feed
+from monitor.core.reconcile_window import confirm_absences
 from monitor.model import Entry, Feed
 
 NOW = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
@@ -283,7 +284,9 @@ def test_every_published_entry_is_told_exactly_once(history: list[tuple[int, boo
                 shown.insert(0, entry(number, guid=f"{keyed}g{number}"))
         elif action == "edit" and shown:
             target = shown[count % len(shown)]
-            shown[count % len(shown)] = replace(target, title=f"{target.title} x", content_hash=target.content_hash + "x")
+            shown[count % len(shown)] = replace(
+                target, title=f"{target.title} x", content_hash=target.content_hash + "x"
+            )
         elif action == "rekey":
             keyed += "k"
             shown = [replace(e, id="k" + e.id) for e in shown]

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from monitor.core.absences import Absence, judge_absences
 from monitor.core.dates import parse_date
 from monitor.core.reconcile import Changes, DocumentMemory, KnownPage, KnownRow, Rules
 from monitor.core.reconcile_sitemap import (
-    Absence,
     diff_rows,
     is_suspect,
-    judge_absences,
     reconcile_listing,
 )
 from monitor.core.trust import judge_read, plausible
@@ -202,14 +201,14 @@ def test_what_a_tree_that_lacks_a_page_says(
     absent: int, elsewhere: tuple[tuple[str, bool, int], ...], verdict: bool | None
 ) -> None:
     rules = Rules("example", frozenset(), lambda _u: True)
-    changes = judge_absences([Absence(PAGE, "sitemap", URL, 1.0, absent, elsewhere)], rules, NOW)
+    changes = judge_absences([Absence(PAGE, "sitemap", URL, 1.0, absent, elsewhere)], rules)
     assert [c.detail["proof_needed"] for c in changes.checks] == ([] if verdict is None else [verdict])
 
 
 def test_a_page_that_is_missing_already_is_not_asked_again() -> None:
     rules = Rules("example", frozenset(), lambda _u: True)
     gone = replace(PAGE, missing_at=5.0, missing_reason="dead")
-    assert judge_absences([Absence(gone, "sitemap", URL, 1.0, 2)], rules, NOW).checks == []
+    assert judge_absences([Absence(gone, "sitemap", URL, 1.0, 2)], rules).checks == []
     memory = Memory()
     memory.read(row(1), row(2))
     number = next(iter(memory.pages))

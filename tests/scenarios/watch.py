@@ -53,12 +53,13 @@ class Watch:
         out = io.StringIO()
         with Database(config.database) as db:
             async with Fetcher(fetch_policy(config)) as fetcher:
-                engine = Engine(
-                    config, db, fetcher, self.pool, clock=lambda: self.room.now.timestamp(), stream=out
-                )
+                engine = Engine(config, db, fetcher, self.pool, clock=self._now, stream=out)
                 await engine.use(config)
                 self.last = await engine.once(everything=everything)
         return [json.loads(line) for line in out.getvalue().splitlines()]
+
+    def _now(self) -> float:
+        return self.room.now.timestamp()
 
     def urls(self, events: list[dict[str, Any]], kind: str) -> list[str]:
         """Subjects of the events of one type."""

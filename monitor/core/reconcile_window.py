@@ -1,0 +1,131 @@
+"""A feed's window: what left it by age, and what was withdrawn from within it (pure).
+
+Only a feed that shows its entries in strict date order, and has for some reads, has a window at all: an edited or
+searched feed (a front page, "most read") drops and takes back entries as it likes, and proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import pairwise
+
+from monitor.core.reconcile import Changes, Check, DocumentMemory, KnownEntry, Rules, at, found_in, when
+from monitor.core.url import host_of
+from monitor.model import Feed
+
+STEADY_READS = 3
+"""Reads in strict date order before a feed's window is believed to be chronological."""
+
+
+def judge_window(
+    feed: Feed,
+    left: Sequence[KnownEntry],
+    *,
+    document: DocumentMemory,
+    entries: Mapping[str, KnownEntry],
+    rules: Rules,
+    now: datetime,
+    changes: Changes,
+) -> None:
+    """Add to `changes` what it means that the entries in `left` were known and are not shown.
+
+    A partial read says nothing of what it does not show: those entries stay as they were.
+    """
+    changes.state["steady"] = _steady_reads(feed, entries, document)
+    if not feed.complete:
+        changes.pending = sum(1 for known in left if known.absent)
+        return
+    steady = changes.state["steady"] >= STEADY_READS
+    floors = _floors(feed, entries)
+    for known in left:
+        if not known.listed and not known.absent:
+            continue
+        if known.listed:
+            changes.dropped.append(known.page_id)
+        date = known.published_at or known.updated_at
+        floor = floors.get(host_of(known.page_key))
+        if not _in_order(feed) or floor is None or date is None or date <= floor:
+            changes.entries.append(replace(known, listed=False, absent=0))  # it aged out
+            continue
+        absent = known.absent + 1
+        confirmed = absent >= rules.confirm_missing
+        changes.entries.append(replace(known, listed=False, absent=0 if confirmed else absent))
+        if not confirmed:
+            changes.pending += 1
+        elif document.baseline_at is not None or rules.alert_baseline:
+            changes.checks.append(withdrawal(known, document, steady, absent, now.timestamp()))
+
+
+def _steady_reads(feed: Feed, entries: Mapping[str, KnownEntry], document: DocumentMemory) -> int:
+    """How many reads in a row the feed has shown its newest entries, newest first, and taken none back."""
+    came_back = any(k.absent or not k.listed for item in feed.entries if (k := entries.get(item.id)))
+    # An entry that appears below ones that were there before it was not published at the top.
+    newest_known = max((k.published_at or 0.0 for k in entries.values()), default=0.0)
+    inserted = document.baseline_at is not None and any(
+        item.id not in entries and (at(item.published) or newest_known) < newest_known - 3600 for item in feed.entries
+    )
+    return 0 if came_back or inserted or not _in_order(feed) else int(document.state.get("steady", 0)) + 1
+
+
+def _in_order(feed: Feed) -> bool:
+    dates = [at(item.published or item.updated) for item in feed.entries]
+    known = [date for date in dates if date is not None]
+    return len(known) == len(dates) > 1 and all(a >= b for a, b in pairwise(known))
+
+
+def _floors(feed: Feed, entries: Mapping[str, KnownEntry]) -> dict[str, float]:
+    """For each host, the date above which its window is whole: that of the second oldest entry (one may be pinned).
+
+    Only entries that stayed count: a feed whose links all changed has withdrawn nothing. A feed merged of several shows
+    a window of each, the newest articles of a site among years of its videos: there an entry leaves by age while older
+    ones of another host stay.
+    """
+    dates: dict[str, list[float]] = {}
+    for entry in feed.entries:
+        date = at(entry.published or entry.updated)
+        if date is not None and entry.id in entries:
+            dates.setdefault(host_of(entry.original_url or entry.url or feed.url), []).append(date)
+    return {host: sorted(found)[1] for host, found in dates.items() if len(found) > 2}
+
+
+def withdrawal(known: KnownEntry, document: DocumentMemory, steady: bool, reads: int, now: float) -> Check:
+    """The check of a page whose entry vanished from inside the window in `reads` reads.
+
+    `steady` False: the feed has not proven that it never drops an entry that lives; then only a page that is dead
+    itself counts as missing.
+    """
+    return Check(
+        known.page_id,
+        "missing",
+        {
+            "reason": "withdrawn",
+            "found_in": found_in("feed", document.url),
+            "missing_from": ["feed"],
+            "last_seen": when(document.read_at or now),
+            "reads": reads,
+            "proof_needed": not steady,
+        },
+    )
+
+
+def confirm_absences(
+    pending: Sequence[KnownEntry], *, document: DocumentMemory, rules: Rules, now: datetime
+) -> Changes:
+    """Count a confirmed-unchanged read (304, or the same body) for the entries that were absent from the last one.
+
+    `pending` are the entries with `absent` between 1 and `rules.confirm_missing` - 1 (CONTRACT: "a document confirmed
+    unchanged counts as read").
+    """
+    changes = Changes(state=dict(document.state))
+    steady = int(document.state.get("steady", 0)) >= STEADY_READS
+    for known in pending:
+        absent = known.absent + 1
+        confirmed = absent >= rules.confirm_missing
+        changes.entries.append(replace(known, absent=0 if confirmed else absent))
+        if confirmed:
+            changes.checks.append(withdrawal(known, document, steady, absent, now.timestamp()))
+        else:
+            changes.pending += 1
+    return changes
