@@ -100,7 +100,12 @@ def _xml_item(element: Any) -> Item:
 def read_locs(body: bytes) -> list[str]:
     """The URLs that a urlset lists, in its order, by regular expressions alone; a bare host is its root."""
     urls = [html.unescape(m[1].decode()) for row in _ROW.findall(body) if (m := _LOC.search(row))]
-    return [url + "/" if url.count("/") == 2 else url for url in urls]
+    return [rooted(url) for url in urls]
+
+
+def rooted(url: str) -> str:
+    """`url`, with its root where it is a bare host."""
+    return url + "/" if url.count("/") == 2 else url
 
 
 def hosts_of(urls: Iterable[str]) -> frozenset[str]:
@@ -185,7 +190,7 @@ def _edits(
     by_link: Mapping[str, Item],
     now: Told,
 ) -> None:
-    """A change told is one that a reader sees; a title that really differs is told, unless it flaps."""
+    """A change told is one that a reader sees."""
     edited = {}
     for item in items:
         before = known.get(item.id) or by_link.get(item.link)
@@ -236,9 +241,10 @@ def account_sitemaps(steps: Steps, told: Sequence[Told], feeds: Sequence[str] = 
         _new_urls(account, at, here - seen if watching else set(), now)
         for event in now.of("url.missing"):
             account.missing += 1
-            if event["subject"] in here | before | missing:
-                account.faults.append(f"{at}: url.missing of {event['subject']}, which is listed, was, or is told")
-            missing.add(event["subject"])
+            url = rooted(event["subject"])
+            if url in here | before | missing:
+                account.faults.append(f"{at}: url.missing of {url}, which is listed, was, or is told")
+            missing.add(url)
         for event in now.of("url.returned"):
             account.returned += 1
             if event["subject"] not in here & missing:
@@ -254,7 +260,7 @@ def account_sitemaps(steps: Steps, told: Sequence[Told], feeds: Sequence[str] = 
 
 
 def _new_urls(account: Account, at: datetime, fresh: set[str], now: Told) -> None:
-    new = Counter(event["subject"] for event in now.of("url.new"))
+    new = Counter(rooted(event["subject"]) for event in now.of("url.new"))
     summed = sum(event["data"]["count"] for event in now.of("source.surge"))
     account.expected += len(fresh)
     account.new += new.total()
