@@ -6,13 +6,11 @@ What servers and networks do is a value here, never an exception: `get` and `pos
 from __future__ import annotations
 
 import asyncio
-import http.cookiejar
 import re
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 from urllib.parse import urljoin, urlsplit
@@ -68,16 +66,16 @@ class Fetcher:
         self.policy = policy
         self._hosts: dict[str, _Host] = {}
         self._total = asyncio.Semaphore(policy.total)
-        self._clients: dict[tuple[bool, str | None], httpx.AsyncClient] = {}
+        self._transports: dict[tuple[bool, str | None], AiohttpTransport] = {}
         self._tls = ssl.create_default_context()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for client in self._clients.values():
-            await client.aclose()
-        self._clients.clear()
+        for transport in self._transports.values():
+            await transport.aclose()
+        self._transports.clear()
         # Closed TLS transports need a turn of the loop to be gone.
         await asyncio.sleep(0)
 
@@ -100,15 +98,25 @@ class Fetcher:
         if max_bytes is not None:
             chosen = replace(chosen, max_bytes=max_bytes)
         headers = {"user-agent": chosen.user_agent, "accept": accept, "accept-encoding": "gzip"}
-        if not retry:
-            return await self._chain(url, headers, validators, chosen)
+        reply = await self._chain(url, headers, validators, chosen)
+        return await self._again(reply, url, headers, validators, chosen) if retry and _worth_a_retry(reply) else reply
+
+    async def _again(
+        self, first: Reply, url: str, headers: Mapping[str, str], validators: Validators | None, policy: FetchPolicy
+    ) -> Reply:
+        """A second try after a moment, for what may succeed then; the first has been made."""
+        made = [first]
+
+        async def attempt() -> Reply:
+            return made.pop() if made else await self._chain(url, headers, validators, policy)
+
         tries = AsyncRetrying(
             stop=stop_after_attempt(2),
             wait=wait_random(*RETRY_WAIT),
             retry=retry_if_result(_worth_a_retry),
             retry_error_callback=_last_result,
         )
-        reply: Reply = await tries(self._chain, url, headers, validators, chosen)
+        reply: Reply = await tries(attempt)
         return reply
 
     async def post(
@@ -163,18 +171,21 @@ class Fetcher:
             text = f"{parsed.host} is not a public address; allow_private_networks: true would permit it"
             return Reply(url, url, failure=Failure("blocked", text))
         host = f"{parsed.host}:{parsed.port or ''}"
-        async with self._turn(host, policy):
-            try:
-                async with asyncio.timeout(policy.total_timeout):
-                    return await self._exchange(method, url, headers, sent, policy, content, began)
-            except TimeoutError:
-                text = f"no whole answer from {parsed.host} within {policy.total_timeout:g} s"
-                failure = Failure("timeout", text)
+        turn = await self._take_turn(host, policy)
+        try:
+            async with asyncio.timeout(policy.total_timeout):
+                return await self._exchange(method, parsed, url, headers, sent, policy, content, began)
+        except TimeoutError:
+            failure = Failure("timeout", f"no whole answer from {parsed.host} within {policy.total_timeout:g} s")
+        finally:
+            self._total.release()
+            self._end_turn(host, turn)
         return Reply(url, url, failure=failure, seconds=time.perf_counter() - began, sent=sent)
 
     async def _exchange(
         self,
         method: str,
+        parsed: httpx.URL,
         url: str,
         headers: Mapping[str, str],
         sent: Validators | None,
@@ -182,11 +193,11 @@ class Fetcher:
         content: bytes | None,
         began: float,
     ) -> Reply:
-        client = self._client(policy)
         try:
+            # The transport is called directly: of a client's work (cookies, auth, redirects) we want none.
             extensions = {"as_published": url} if _SAFE.fullmatch(url) else {}
-            request = client.build_request(method, url, headers=dict(headers), content=content, extensions=extensions)
-            response = await client.send(request, stream=True)
+            request = httpx.Request(method, parsed, headers=dict(headers), content=content, extensions=extensions)
+            response = await self._transport(policy).handle_async_request(request)
         except TransportFailure as error:
             failure = Failure(error.kind, str(error))
             return Reply(url, url, failure=failure, seconds=time.perf_counter() - began, sent=sent)
@@ -197,7 +208,9 @@ class Fetcher:
             body = await _read(response, policy.max_bytes)
         finally:
             await response.aclose()
-        names = {name: ", ".join(response.headers.get_list(name)) for name in response.headers}
+        names: dict[str, str] = {}
+        for name, value in response.headers.multi_items():
+            names[name] = f"{names[name]}, {value}" if name in names else value
         return Reply(
             url=url,
             final_url=url,
@@ -211,23 +224,20 @@ class Fetcher:
             sent=sent,
         )
 
-    def _client(self, policy: FetchPolicy) -> httpx.AsyncClient:
+    def _transport(self, policy: FetchPolicy) -> AiohttpTransport:
         key = (not policy.allow_private_networks, policy.proxy)
-        client = self._clients.get(key)
-        if client is None:
-            transport = AiohttpTransport(
+        transport = self._transports.get(key)
+        if transport is None:
+            transport = self._transports[key] = AiohttpTransport(
                 guarded=key[0], proxy=key[1], connect_timeout=policy.connect_timeout, tls=self._tls
             )
-            nothing = http.cookiejar.CookieJar(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
-            client = httpx.AsyncClient(transport=transport, cookies=nothing, timeout=None, trust_env=False)  # noqa: S113 - ours holds
-            client.headers.clear()
-            self._clients[key] = client
-        return client
+        return transport
 
-    @asynccontextmanager
-    async def _turn(self, name: str, policy: FetchPolicy) -> AsyncIterator[None]:
-        """Hold a place at a host, then one of all: whoever waits for a slow host takes no place from others."""
-        host = self._hosts.setdefault(name, _Host())
+    async def _take_turn(self, name: str, policy: FetchPolicy) -> _Host:
+        """Take a place at a host, then one of all: whoever waits for a slow host takes no place from others."""
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = _Host()
         loop = asyncio.get_running_loop()
         while host.active >= policy.per_host:
             place: asyncio.Future[None] = loop.create_future()
@@ -244,13 +254,17 @@ class Fetcher:
                 start = max(loop.time(), host.next_at)
                 host.next_at = start + policy.host_delay
                 await asyncio.sleep(max(0.0, start - loop.time()))
-            async with self._total:
-                yield
-        finally:
-            host.active -= 1
-            _next_in_line(host)
-            if not host.active and not host.waiting and host.next_at <= loop.time():
-                self._hosts.pop(name, None)
+            await self._total.acquire()
+        except BaseException:
+            self._end_turn(name, host)
+            raise
+        return host
+
+    def _end_turn(self, name: str, host: _Host) -> None:
+        host.active -= 1
+        _next_in_line(host)
+        if not host.active and not host.waiting and host.next_at <= asyncio.get_running_loop().time():
+            self._hosts.pop(name, None)
 
 
 def _next_in_line(host: _Host) -> None:
@@ -277,9 +291,11 @@ async def _read(response: httpx.Response, cap: int) -> _Body:
     if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
         body.failure = Failure("protocol", f"the body has the content coding {coding!r}, which was not asked for")
         return body
+    stream = response.stream
+    assert isinstance(stream, httpx.AsyncByteStream)
     inflate = CappedInflate(cap) if coding in ("gzip", "x-gzip", "deflate") else None
     try:
-        async for chunk in response.aiter_raw():
+        async for chunk in stream:
             body.wire += len(chunk)
             parts.append(inflate.feed(chunk) if inflate else chunk)
             if body.wire > cap or (inflate is not None and inflate.capped):
