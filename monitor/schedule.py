@@ -2,16 +2,19 @@
 
 from monitor.core.schedule import decide, observe
 from monitor.core.schedule_bounds import overflow_horizon
+from monitor.core.schedule_population import USUAL, Population, population
 from monitor.core.schedule_price import Outlook, outlook, price_for
 from monitor.core.schedule_state import Bound, Decision, Hints, Policy, Poll, State, dumps, loads, start, with_policy
 
 __all__ = [
+    "USUAL",
     "Bound",
     "Decision",
     "Hints",
     "Outlook",
     "Policy",
     "Poll",
+    "Population",
     "State",
     "decide",
     "dumps",
@@ -19,6 +22,7 @@ __all__ = [
     "observe",
     "outlook",
     "overflow_horizon",
+    "population",
     "price_for",
     "start",
     "with_policy",

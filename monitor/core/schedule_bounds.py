@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections.abc import Collection
 from functools import lru_cache
 
-from monitor.core.schedule_state import Bound, Hints, State, instant
+from monitor.core.schedule_state import Bound, State
 
 LOSS = 1e-3
 HINT_LIMIT = 6 * 3600.0
@@ -91,20 +92,20 @@ def back_off(state: State, usual: float) -> float:
     return min(policy.max_interval, grown)
 
 
-def hint_floors(hints: Hints, since: float, gap: float) -> list[Bound]:
+def hint_floors(state: State, since: float, gap: float) -> list[Bound]:
     """Floors from the hints in force, counted from the last poll at `since`; `gap` is the mean seconds between news.
 
     An update period tells how often the document changes: where it changes more often, the hint is refuted. The
     period of an hour is what most publishing systems put into every feed, and is worth a quarter of an hour.
     """
     found = []
-    for name, value in (("max-age", hints.max_age), ("ttl", hints.ttl)):
+    for name, value in (("max-age", state.max_age), ("ttl", state.learnt.ttl)):
         if value and value > 0:
             said = f"the {'server' if name == 'max-age' else 'feed'} asks for {span(value)} between polls ({name})"
             if value > HINT_LIMIT:
                 said += f", of which {span(HINT_LIMIT)} are believed"
             found.append(floor(name, since, min(value, HINT_LIMIT), said))
-    period = hints.update_period
+    period = state.learnt.update_period
     if period and period > 0:
         allowed, said = min(period, HINT_LIMIT), f"the feed says that it is updated every {span(period)} (sy)"
         if period == PERIOD_DEFAULT:
@@ -115,15 +116,15 @@ def hint_floors(hints: Hints, since: float, gap: float) -> list[Bound]:
     return found
 
 
-def skip_to(hints: Hints, at: float) -> float:
+def skip_to(skip_hours: Collection[int], skip_days: Collection[int], at: float) -> float:
     """The first instant from `at` on that is in no skipped hour or day (UTC); `at` where that is over a day away."""
-    if not hints.skip_hours and not hints.skip_days:
+    if not skip_hours and not skip_days:
         return at
     moment = at
     while moment - at <= SKIP_LIMIT:
         hour = int(moment / 3600.0 % 24.0) % 24
         day = int((moment / 86400.0 + 3.0) % 7.0) % 7
-        if hour not in hints.skip_hours and day not in hints.skip_days:
+        if hour not in skip_hours and day not in skip_days:
             return moment
         moment = (moment // 3600.0 + 1.0) * 3600.0
     return at
@@ -131,12 +132,12 @@ def skip_to(hints: Hints, at: float) -> float:
 
 def floor(name: str, since: float, seconds: float, text: str) -> Bound:
     """A limit that the next poll is not to come before."""
-    return Bound(name, "floor", instant(since + seconds), seconds, text, since)
+    return Bound(name, "floor", seconds, text, since)
 
 
 def ceiling(name: str, since: float, seconds: float, text: str) -> Bound:
     """A limit that the next poll is not to come after."""
-    return Bound(name, "ceiling", instant(since + seconds), seconds, text, since)
+    return Bound(name, "ceiling", seconds, text, since)
 
 
 def span(seconds: float) -> str:

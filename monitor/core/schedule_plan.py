@@ -12,6 +12,10 @@ from monitor.core.schedule_state import SCALES, State
 FINE, HOUR, COARSE = 300.0, 3600.0, 6 * 3600.0
 FAR = 2 * 86400.0
 LIMIT = 30 * 86400.0
+FADED = 14.0
+"""Hours after which a burst is over."""
+KNOTS = tuple(hours * 3600.0 for hours in (0.5, 1.5, 4.0, 9.0, 24.0, 48.0, 96.0, 168.0, 336.0, 720.0))
+"""Between two of these the level counts as even when the window is reckoned with."""
 BURST = 2.0
 """A burst may bring this multiple of what its best two hours brought, by a decayed count."""
 REGIME_DAYS = 60.0
@@ -60,51 +64,32 @@ def level_of(state: State) -> rates.Level:
         explained=state.explained,
         expected=state.expected,
         odds=state.odds,
-        hours=state.hour_profile,
-        days=state.day_profile,
-        quiet=state.quiet,
+        hours=state.learnt.hour_profile,
+        days=state.learnt.day_profile,
+        quiet=state.learnt.quiet,
+        prior=state.prior,
     )
 
 
 def entries_per_arrival(state: State) -> float:
     """Mean number of entries that come together, with a prior of one."""
-    entries, groups = state.batch
+    entries, groups = state.learnt.batch
     return (entries + 2.0) / (groups + 2.0)
 
 
 def plan(state: State, since: float) -> Plan:
     """Looks ahead from the last successful poll at `since` (POSIX seconds) as far as the longest interval."""
     level = level_of(state)
-    weights = level.weights()
-    hours, days, month = level.levels()
-    size = entries_per_arrival(state) / 3600.0
-    minutes_now, hours_now = level.bursts(weights)
-    bursts = minutes_now * size, hours_now * size
-    month *= size
-    steady = sum(weights) * month
-    share = weights[2] * size
-    lifts = (
-        -weights[0] * month,
-        -weights[1] * month,
-        share * level.odds[0] * (hours - month / size),
-        share * level.odds[1] * (days - month / size),
-    )
-    wake = rates.PRIOR_RATE / 3600.0 / (REGIME_DAYS * 24.0)
+    rate_of = _Course(state, level)
     density = 1.0 / math.sqrt(2.0 * state.policy.price)
     horizon = min(state.policy.max_interval, LIMIT)
-    hours_of, days_of, quiet = state.hour_profile, state.day_profile, state.quiet
+    fine = FINE if rate_of.bursting() else HOUR
     economy = math.inf
     done = at = 0.0
     steps = []
     while at < horizon:
-        length = _step(since, at)
-        middle = (at + length / 2.0) / -3600.0
-        minutes, hour = math.exp(middle / SCALES[0]), math.exp(middle / SCALES[1])
-        part, some = math.exp(middle / SCALES[2]), math.exp(middle / SCALES[3])
-        course = rates.profile_at(hours_of, days_of, quiet, since - middle * 3600.0)
-        rate = course * (steady + lifts[0] * minutes + lifts[1] * hour + lifts[2] * part + lifts[3] * some)
-        rate = max(rate, 0.0)
-        rate += bursts[0] * minutes + bursts[1] * hour - wake * middle
+        length = _step(since, at, fine)
+        rate = rate_of(since, at + length / 2.0)
         steps.append((at, length, rate))
         gain = math.sqrt(rate) * density
         if done + gain * length >= 1.0:
@@ -113,14 +98,84 @@ def plan(state: State, since: float) -> Plan:
         done += gain * length
         at += length
     overflow = math.inf
-    if state.window:
+    if state.learnt.window:
         sure = UPPER + 1.0 / math.sqrt(level.counts[4] + 1.0)
-        capacity = capacity_of(state) / sure
-        overflow = _overflow(state, since, steps, capacity, (max(steady, rate / max(course, 0.1)), horizon))
-        overflow = min(overflow, burst_horizon(state))
-    now = steps[0][2]
+        overflow = min(rate_of.reaches(since, capacity_of(state) / sure, horizon), burst_horizon(state))
+    now, month = steps[0][2], rate_of.month
     text = f"about {now * 86400:.3g} entries a day are expected now, {month * 86400:.3g} on average"
     return Plan(economy, overflow, now, month, "economy", text, tuple(steps))
+
+
+class _Course:
+    """The expected rate in the days ahead, entries a second: the week's course times a level, bursts that fade, and
+    the chance, growing with the wait, that a new regime has begun."""
+
+    __slots__ = ("bursts", "lifts", "month", "profile", "steady", "wake")
+
+    def __init__(self, state: State, level: rates.Level) -> None:
+        weights = level.weights()
+        hours, days, month = level.levels()
+        size = entries_per_arrival(state) / 3600.0
+        minutes_now, hours_now = level.bursts(weights)
+        self.bursts = minutes_now * size, hours_now * size
+        self.month = month * size
+        self.steady = sum(weights) * self.month
+        share = weights[2] * size
+        self.lifts = (
+            -weights[0] * self.month,
+            -weights[1] * self.month,
+            share * level.odds[0] * (hours - month),
+            share * level.odds[1] * (days - month),
+        )
+        self.wake = state.prior[0] / 3600.0 / (REGIME_DAYS * 24.0)
+        self.profile = level.hours, level.days, level.quiet
+
+    def bursting(self) -> bool:
+        """Whether the last minutes raise the rate enough to look ahead in minutes."""
+        return self.bursts[0] > 0.05 * self.steady
+
+    def __call__(self, since: float, ahead: float) -> float:
+        """The rate `ahead` seconds from `since`."""
+        level, bursts = self._parts(ahead / 3600.0)
+        return level * rates.profile_at(*self.profile, since + ahead) + bursts
+
+    def _parts(self, hours: float) -> tuple[float, float]:
+        """The level, which follows the week's course, and what does not, `hours` ahead."""
+        lifts, exp = self.lifts, math.exp
+        level = self.steady + lifts[2] * exp(-hours / SCALES[2]) + lifts[3] * exp(-hours / SCALES[3])
+        rest = self.wake * hours
+        if hours < FADED:
+            short, some = exp(-hours / SCALES[0]), exp(-hours / SCALES[1])
+            level += lifts[0] * short + lifts[1] * some
+            rest += self.bursts[0] * short + self.bursts[1] * some
+        return max(level, 0.0), rest
+
+    def reaches(self, since: float, capacity: float, horizon: float) -> float:
+        """Seconds until the expected entries reach `capacity`; `inf` where that is beyond `horizon`.
+
+        The same whatever the price: a wait that the server's hints prolong ends here, too.
+        """
+        week = rates.Week(*self.profile)
+        room, begin, before = capacity, 0.0, week.until(since)
+        for knot in KNOTS:
+            end = min(knot, horizon)
+            level, rest = self._parts((begin + end) / 7200.0)
+            after = week.until(since + end)
+            come = level * 3600.0 * (after - before) + rest * (end - begin)
+            if come >= room:
+                break
+            room -= come
+            begin, before = end, after
+            if end >= horizon:
+                return math.inf
+        low, high = begin, end
+        for _ in range(8):
+            middle = (low + high) / 2.0
+            if level * 3600.0 * (week.until(since + middle) - before) + rest * (middle - begin) < room:
+                low = middle
+            else:
+                high = middle
+        return low
 
 
 def capacity_of(state: State) -> float:
@@ -128,48 +183,21 @@ def capacity_of(state: State) -> float:
 
     Numbers that scatter by `dispersion` beyond Poisson are counted in lots of that size.
     """
-    return overflow_capacity(int(state.window / state.dispersion), LOSS) * state.dispersion
+    learnt = state.learnt
+    return overflow_capacity(int(learnt.window / learnt.dispersion), LOSS) * learnt.dispersion
 
 
 def burst_horizon(state: State) -> float:
     """Seconds in which a burst like the greatest seen, out of the quiet, fills the window; `inf` where none can."""
-    greatest = state.peak * entries_per_arrival(state) * BURST
-    return SCALES[1] * 3600.0 * state.window / greatest if greatest > state.window else math.inf
+    window = state.learnt.window
+    greatest = state.learnt.peak * entries_per_arrival(state) * BURST
+    return SCALES[1] * 3600.0 * window / greatest if greatest > window else math.inf
 
 
-def _overflow(
-    state: State, since: float, steps: list[tuple[float, float, float]], capacity: float, later: tuple[float, float]
-) -> float:
-    """Seconds until the expected entries reach `capacity`: by the steps, and from there on by the profile.
-
-    `later` is (entries a second at a profile of 1, seconds beyond which it does not matter).
-    """
-    room = end = 0.0
-    for start, length, rate in steps:
-        if room + rate * length >= capacity:
-            return start + (capacity - room) / rate if rate > 0 else start
-        room += rate * length
-        end = start + length
-    steady, horizon = later
-    if steady <= 0 or end >= horizon:
-        return math.inf
-    need = (capacity - room) / steady
-    profile = state.hour_profile, state.day_profile, state.quiet
-    if rates.profile_hours(*profile, since + end, since + horizon) * 3600.0 < need:
-        return math.inf
-    low, high = end, horizon
-    while high - low > 60.0:
-        middle = (low + high) / 2.0
-        if rates.profile_hours(*profile, since + end, since + middle) * 3600.0 < need:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def _step(since: float, at: float) -> float:
-    """Length of the step that begins `at` seconds ahead: within the hour, short at first, days ahead a quarter day."""
+def _step(since: float, at: float, fine: float) -> float:
+    """Length of the step that begins `at` seconds ahead: within the hour, short at first where a burst is under way,
+    days ahead a quarter day."""
     if at >= FAR:
         return COARSE
     left = HOUR - (since + at) % HOUR
-    return left if at + FINE >= left and at > 0 else min(left, max(FINE, at))
+    return left if at + fine >= left and at > 0 else min(left, max(fine, at))

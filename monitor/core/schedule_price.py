@@ -75,13 +75,14 @@ def _groups(states: Iterable[State], now: datetime) -> list[tuple[float, float, 
     for state in states:
         if state.retry_at is not None and state.retry_at > moment:
             continue
-        rate = month_rate(state.counts, state.exposures) * entries_per_arrival(state) / 3600.0
-        root = state.variability * state.evenness * math.sqrt(rate)
-        policy, hints = state.policy, state.hints
+        learnt = state.learnt
+        rate = month_rate(state.counts, state.exposures, state.prior) * entries_per_arrival(state) / 3600.0
+        root = state.variability * learnt.evenness * math.sqrt(rate)
+        policy = state.policy
         longest = policy.max_interval
-        if state.window:
+        if learnt.window:
             longest = min(longest, capacity_of(state) / (rate * UPPER), burst_horizon(state))
-        shortest = max(policy.min_interval, min(HINT_LIMIT, max(hints.max_age or 0.0, hints.ttl or 0.0)))
+        shortest = max(policy.min_interval, min(HINT_LIMIT, max(state.max_age or 0.0, learnt.ttl or 0.0)))
         longest = max(longest, shortest)
         key = (round(64 * math.log(root)), round(16 * math.log(longest)), shortest)
         group = found.get(key)

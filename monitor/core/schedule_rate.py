@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 
+from monitor.core.schedule_population import Population
 from monitor.core.schedule_state import ODDS, SCALES
 
-PRIOR_RATE = 4.0 / 24.0
-PRIOR_COUNT = 0.4
-"""Weight of the prior rate, in arrivals: feeds of news sites publish about four entries a day."""
 WEIGHTS = (0.03, 0.07, 0.90)
 WEIGHT_COUNT = 12.0
 REGIME_ARRIVAL = 0.03
@@ -41,14 +41,16 @@ CONCENTRATION_PRIOR = (0.30, 0.20, 0.20, 0.15, 0.10, 0.05)
 COSINES = tuple(math.cos(2 * math.pi * hour / 24) for hour in range(24))
 SINES = tuple(math.sin(2 * math.pi * hour / 24) for hour in range(24))
 WEEKEND = (5, 6)
-HOUR_SHRINK, DAY_SHRINK, WEEKEND_SHRINK, WEEKEND_PRIOR = 3.0, 20.0, 6.0, 0.8
+HOUR_SHRINK, DAY_SHRINK, WEEKEND_SHRINK = 3.0, 20.0, 6.0
+COMMON_SHARE, COMMON_HALF = 0.5, 10.0
+"""Prior probability that a publisher keeps the population's hours, once many were watched; half of it at ten."""
 PROFILE_FLOOR = 0.02
 
 
 class Level:
     """The working copy of a state's counts while one poll is folded in: the only mutable thing here."""
 
-    __slots__ = ("counts", "days", "expected", "explained", "exposures", "hours", "odds", "quiet")
+    __slots__ = ("counts", "days", "expected", "explained", "exposures", "hours", "odds", "prior", "quiet")
 
     def __init__(
         self,
@@ -61,15 +63,16 @@ class Level:
         hours: Sequence[float],
         days: Sequence[float],
         quiet: int,
+        prior: tuple[float, float],
     ) -> None:
         self.counts, self.exposures = list(counts), list(exposures)
         self.explained, self.expected, self.odds = list(explained), list(expected), list(odds)
-        self.hours, self.days, self.quiet = hours, days, quiet
+        self.hours, self.days, self.quiet, self.prior = hours, days, quiet, prior
 
     def levels(self) -> tuple[float, float, float]:
         """The gamma-Poisson means of the hours, the days and the month, in arrivals an hour of profile time."""
         counts, exposures = self.counts, self.exposures
-        month = month_rate(counts, exposures)
+        month = month_rate(counts, exposures, self.prior)
         some_days = SHRINK * SCALES[3]
         days = (counts[3] + some_days * month) / (exposures[3] + some_days)
         some_hours = SHRINK * SCALES[2]
@@ -135,9 +138,10 @@ class Level:
         self.odds = [one * scale + change * prior for one, prior in zip(odds, ODDS, strict=True)]
 
 
-def month_rate(counts: Sequence[float], exposures: Sequence[float]) -> float:
-    """The gamma-Poisson mean of the last month, in arrivals an hour."""
-    return (counts[4] + PRIOR_COUNT) / (exposures[4] + PRIOR_COUNT / PRIOR_RATE)
+def month_rate(counts: Sequence[float], exposures: Sequence[float], prior: tuple[float, float]) -> float:
+    """The gamma-Poisson mean of the last month, in arrivals an hour; `prior` is the population's (rate, weight)."""
+    rate, weight = prior
+    return (counts[4] + weight) / (exposures[4] + weight / rate)
 
 
 def evenness(hours: Sequence[float], days: Sequence[float]) -> float:
@@ -153,17 +157,31 @@ def profile_at(hours: Sequence[float], days: Sequence[float], quiet: int, at: fl
 
 def profile_hours(hours: Sequence[float], days: Sequence[float], quiet: int, since: float, until: float) -> float:
     """The profile summed over a span, in hours: as many as went by, more where they were busy ones."""
-    return _cumulated(hours, days, until / 3600.0 - quiet + 72.0) - _cumulated(hours, days, since / 3600.0 - quiet + 72)
+    first, last = since / 3600.0 - quiet + 72.0, until / 3600.0 - quiet + 72.0
+    if int(first) == int(last):  # within one hour of the clock
+        return (last - first) * hours[int(first % 24.0) % 24] * days[int(first % 168.0 / 24.0) % 7]
+    week = Week(hours, days, quiet)
+    return week.until(until) - week.until(since)
 
 
-def _cumulated(hours: Sequence[float], days: Sequence[float], local: float) -> float:
-    weeks, rest = divmod(local, 168.0)
-    day = int(rest / 24.0) % 7
-    of_day = rest - 24.0 * day
-    hour = int(of_day)
-    if hour >= 24:
-        hour = 23
-    return weeks * 168.0 + 24.0 * sum(days[:day]) + days[day] * (sum(hours[:hour]) + hours[hour] * (of_day - hour))
+class Week:
+    """The profile summed up: what `profile_hours` reads differences from."""
+
+    __slots__ = ("days", "hours", "offset", "sum_days", "sum_hours")
+
+    def __init__(self, hours: Sequence[float], days: Sequence[float], quiet: int) -> None:
+        self.hours, self.days, self.offset = hours, days, 72.0 - quiet
+        self.sum_hours = (0.0, *accumulate(hours))
+        self.sum_days = (0.0, *accumulate(days))
+
+    def until(self, at: float) -> float:
+        """Hours of the profile up to an instant."""
+        weeks, rest = divmod(at / 3600.0 + self.offset, 168.0)
+        day = min(int(rest / 24.0), 6)
+        of_day = rest - 24.0 * day
+        hour = min(int(of_day), 23)
+        done = self.sum_hours[hour] + self.hours[hour] * (of_day - hour)
+        return weeks * 168.0 + 24.0 * self.sum_days[day] + self.days[day] * done
 
 
 def see(seen_hours: list[float], seen_days: list[float], quiet: int, since: float, until: float) -> None:
@@ -190,23 +208,29 @@ def day_of(quiet: int, at: float) -> int:
 
 
 def learn_profile(
-    hours: Sequence[float], seen_hours: Sequence[float], days: Sequence[float], seen_days: Sequence[float]
+    hours: Sequence[float],
+    seen_hours: Sequence[float],
+    days: Sequence[float],
+    seen_days: Sequence[float],
+    common: Population,
 ) -> tuple[tuple[float, ...], tuple[float, ...], int]:
     """The course of the day and of the week from decayed counts by UTC hour and by weekday.
 
-    The day is at first a von Mises curve exp(k cos(hour - peak)), k and peak by Bayes over a grid of k: that finds the
-    time zone from a dozen arrivals. Hour by hour the counts then correct it. The weekend comes next, single days last.
+    The day is at first the mean of two beliefs, each as probable as it makes the counts: the hours `common` to the
+    population, begun at any hour of the 24, and a von Mises curve exp(k cos(hour - peak)), k by Bayes over a grid.
+    That finds the time zone from a dozen arrivals. Hour by hour the counts then correct it. The weekend comes next,
+    single days last, both shrunk towards the population's.
 
     Returns (24 factors from the quiet hour on, 7 factors from Monday on, the quiet hour), each with mean 1.
     """
     total = sum(hours)
     watched = sum(seen_hours)
     if total <= 0 or watched <= 0:
-        return (1.0,) * 24, (1.0,) * 7, 0
+        return (1.0,) * 24, common.days, 0
     expected = [total * seen / watched for seen in seen_hours]
     across = sum((n - m) * c for n, m, c in zip(hours, expected, COSINES, strict=True))
     along = sum((n - m) * s for n, m, s in zip(hours, expected, SINES, strict=True))
-    curve = _von_mises(math.hypot(across, along), math.atan2(along, across), total)
+    curve = _first_curve(hours, math.hypot(across, along), math.atan2(along, across), total, common)
     shape = []
     for hour in range(24):
         before, after = hour - 1, (hour + 1) % 24
@@ -218,10 +242,35 @@ def learn_profile(
     smooth = [shape[hour - 2] + shape[hour - 1] + shape[hour] for hour in range(24)]
     quiet = (smooth.index(min(smooth)) - 1) % 24
     local = tuple(shape[quiet:] + shape[:quiet])
-    return local, _week(days, seen_days), quiet if quiet <= 12 else quiet - 24
+    return local, _week(days, seen_days, common.days), quiet if quiet <= 12 else quiet - 24
 
 
-def _von_mises(length: float, peak: float, total: float) -> list[float]:
+def _first_curve(hours: Sequence[float], length: float, peak: float, total: float, common: Population) -> list[float]:
+    """The course of the day before single hours count: by von Mises, by the population, or between the two."""
+    curve, evidence = _von_mises(length, peak, total)
+    share = COMMON_SHARE * common.size / (common.size + COMMON_HALF)
+    if share <= 0.0:
+        return curve
+    logs = [math.log(max(PROFILE_FLOOR, factor)) for factor in common.hours]
+    doubled = logs + logs
+    fits = [sum(map(mul, hours, doubled[24 - begin : 48 - begin])) for begin in range(24)]
+    top = max(fits)
+    odds = [math.exp(fit - top) for fit in fits]
+    mass = sum(odds)
+    lean = math.log(share / (1.0 - share)) + top + math.log(mass / 24.0) - evidence
+    trust = 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, lean))))
+    if trust < 0.01:
+        return curve
+    shared = [0.0] * 24
+    for begin, weight in enumerate(odds):
+        if weight > 0.01 * mass:
+            for hour in range(24):
+                shared[hour] += weight / mass * common.hours[hour - begin]
+    return [own + trust * (theirs - own) for own, theirs in zip(curve, shared, strict=True)]
+
+
+def _von_mises(length: float, peak: float, total: float) -> tuple[list[float], float]:
+    """The curve, and the log of how probable it makes the counts against hours that are all alike."""
     logs = [
         math.log(prior) + _log_bessel(k * length) - total * _log_bessel(k)
         for k, prior in zip(CONCENTRATIONS, CONCENTRATION_PRIOR, strict=True)
@@ -237,7 +286,7 @@ def _von_mises(length: float, peak: float, total: float) -> list[float]:
         scale = weight / mass / math.exp(_log_bessel(k * sure))
         for hour in range(24):
             curve[hour] += scale * math.exp(k * sure * math.cos(2 * math.pi * (hour + 0.5) / 24 - peak))
-    return curve
+    return curve, top + math.log(mass)
 
 
 def _log_bessel(x: float) -> float:
@@ -248,18 +297,19 @@ def _log_bessel(x: float) -> float:
     return x - 0.5 * math.log(2 * math.pi * x) + math.log1p(1 / (8 * x) + 9 / (128 * x * x))
 
 
-def _week(days: Sequence[float], seen: Sequence[float]) -> tuple[float, ...]:
+def _week(days: Sequence[float], seen: Sequence[float], common: Sequence[float]) -> tuple[float, ...]:
     total, watched = sum(days), sum(seen)
     if total <= 0 or watched <= 0:
-        return (1.0,) * 7
+        return tuple(common)
     expected = [total * hours / watched for hours in seen]
     got = sum(days[day] for day in WEEKEND)
     due = sum(expected[day] for day in WEEKEND)
-    weekend = (got + WEEKEND_SHRINK * WEEKEND_PRIOR) / (due + WEEKEND_SHRINK)
-    weekday = (total - got + WEEKEND_SHRINK) / (total - due + WEEKEND_SHRINK)
+    rest, work = (common[5] + common[6]) / 2.0, sum(common[:5]) / 5.0
+    weekend = (got + WEEKEND_SHRINK * rest) / (due + WEEKEND_SHRINK)
+    weekday = (total - got + WEEKEND_SHRINK * work) / (total - due + WEEKEND_SHRINK)
     factors = []
     for day in range(7):
-        base = weekend if day in WEEKEND else weekday
+        base = weekend * common[day] / rest if day in WEEKEND else weekday * common[day] / work
         factors.append(base * (days[day] + DAY_SHRINK) / (expected[day] * base + DAY_SHRINK))
     mean = sum(factors) / 7.0
     return tuple(round(max(PROFILE_FLOOR, value / mean), 3) for value in factors)

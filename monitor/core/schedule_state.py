@@ -1,7 +1,8 @@
 """The values of the poll schedule: settings, what a poll showed, what is remembered, what is decided.
 
 `State` is all that is remembered of one document. Its size does not depend on how long or how often the document was
-polled: counts decay, nothing is listed.
+polled: counts decay, nothing is listed. What only news changes is a part by itself, `Learnt`, with its text kept: most
+polls find nothing, and then it is neither written nor, for the greater part, even read.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from monitor.core.schedule_population import USUAL, Population
 
 SCALES = (1 / 3, 2.0, 10.0, 60.0, 672.0)
 """Hours over which the five counts of arrivals decay: from a burst to a month."""
 ODDS = (0.10, 0.25, 0.65)
 LAG_START = 30.0
+TALLIES = (24, 24, 7, 7, 60)
+"""Sizes of the five counts of a tally: arrivals and hours watched by hour, the same by weekday, arrivals by minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,7 @@ class Poll:
     hints: Hints | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """One limit on the next poll: `at` or later (`floor`), or `at` or earlier (`ceiling`), and why, in words.
 
     `seconds` is the limit counted from the poll at `since` (POSIX seconds): the last one, or the last that succeeded.
@@ -86,10 +91,14 @@ class Bound:
 
     name: str
     kind: str
-    at: datetime
     seconds: float
     text: str
     since: float = 0.0
+
+    @property
+    def at(self) -> datetime:
+        """The limit as an instant."""
+        return instant(self.since + self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +124,9 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What is remembered of one document. Instants are POSIX seconds, exposures hours, counts decayed.
+class Learnt:
+    """What is known of a document that only news, or the end of a day, changes. Instants are POSIX seconds."""
 
-    Made by `start`, moved on by `observe`; read the figures through `decide`, not here.
-    """
-
-    policy: Policy
-    seed: int = 0
-    polls: int = 0
-    fails: int = 0
-    first_at: float | None = None
-    last_at: float | None = None
-    clock: float | None = None
-    """Up to when arrivals are accounted for: the last poll that succeeded."""
     mark: float | None = None
     """Newest entry date counted, as published."""
     last_event: float | None = None
@@ -136,28 +134,15 @@ class State:
     window: int = 0
     """Entries that the document shows when full, as far as known."""
     shown: int = 0
-    new: int = 0
-    elapsed: float = 0.0
-    """Seconds between the last two polls that succeeded, and `new` the arrivals between them."""
-    counts: tuple[float, ...] = (0.0,) * 5
-    exposures: tuple[float, ...] = (0.0,) * 5
-    explained: tuple[float, ...] = (0.0,) * 3
-    expected: tuple[float, ...] = (0.0,) * 3
-    """Arrivals that the last minutes, the last hours and the level explain, and those they announced."""
-    odds: tuple[float, ...] = ODDS
-    """How far the level follows the last hours, the last days, the last month; they sum to one."""
     batch: tuple[float, float] = (0.0, 0.0)
     """Entries, and arrivals they came in (entries within a minute are one arrival)."""
     peak: float = 0.0
     """Most arrivals that any two hours brought (decayed count), fading over weeks."""
     dispersion: float = 1.0
-    variability: float = 1.0
-    """Mean of the square root of the rate over its mean course: below 1 where bursts come and go."""
-    hours: tuple[float, ...] = (0.0,) * 24
-    hours_seen: tuple[float, ...] = (0.0,) * 24
-    days: tuple[float, ...] = (0.0,) * 7
-    days_seen: tuple[float, ...] = (0.0,) * 7
-    minutes: tuple[float, ...] = (0.0,) * 60
+    tally: str = ""
+    """The counts of `TALLIES`, decayed, in thousandths; "" before the first. Text, as most polls need none of it."""
+    seen_to: float = 0.0
+    """Up to when the hours watched are in the tally."""
     folded_at: float = 0.0
     fresh: float = 0.0
     hour_profile: tuple[float, ...] = (1.0,) * 24
@@ -172,67 +157,144 @@ class State:
     """Seconds after its date that an entry on the lattice shows."""
     skew: tuple[float, float, int] = (0.0, 0.0, 0)
     """Bounds, in seconds, of a constant error of the dates, and the polls in a row that agree on them."""
-    hints: Hints = Hints()
+    ttl: float | None = None
+    update_period: float | None = None
+    skip_hours: tuple[int, ...] = ()
+    skip_days: tuple[int, ...] = ()
+    hub: bool = False
+    text: str = field(default="", init=False, compare=False, repr=False)
+
+    def tallies(self) -> list[list[float]]:
+        """The counts of the tally, one list for each of `TALLIES`."""
+        if not self.tally:
+            return [[0.0] * size for size in TALLIES]
+        numbers = [int(number) / 1000.0 for number in self.tally.split()]
+        found, start = [], 0
+        for size in TALLIES:
+            found.append(numbers[start : start + size])
+            start += size
+        return found
+
+
+def write_tally(tallies: Sequence[Sequence[float]]) -> str:
+    """The counts as `Learnt.tally` holds them."""
+    return " ".join([str(int(count * 1000.0 + 0.5)) for counts in tallies for count in counts])
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is remembered of one document. Instants are POSIX seconds, exposures hours, counts decayed.
+
+    Made by `start`, moved on by `observe`; read the figures through `decide`, not here.
+    """
+
+    policy: Policy
+    seed: int = 0
+    polls: int = 0
+    fails: int = 0
+    first_at: float | None = None
+    last_at: float | None = None
+    clock: float | None = None
+    """Up to when arrivals are accounted for: the last poll that succeeded."""
+    new: int = 0
+    elapsed: float = 0.0
+    """Seconds between the last two polls that succeeded, and `new` the arrivals between them."""
+    counts: tuple[float, ...] = (0.0,) * 5
+    exposures: tuple[float, ...] = (0.0,) * 5
+    explained: tuple[float, ...] = (0.0,) * 3
+    expected: tuple[float, ...] = (0.0,) * 3
+    """Arrivals that the last minutes, the last hours and the level explain, and those they announced."""
+    odds: tuple[float, ...] = ODDS
+    """How far the level follows the last hours, the last days, the last month; they sum to one."""
+    variability: float = 1.0
+    """Mean of the square root of the rate over its mean course: below 1 where bursts come and go."""
+    prior: tuple[float, float] = (USUAL.rate, USUAL.weight)
+    """The population's mean rate, in arrivals an hour, and how many arrivals it counts for."""
+    max_age: float | None = None
     retry_at: float | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """The state as a dict of JSON values; `from_json` reads it back equal."""
-        out = {name: getattr(self, name) for name in _NAMES}
-        policy, hints = self.policy, self.hints
-        out["policy"] = {
-            "min_interval": policy.min_interval,
-            "max_interval": policy.max_interval,
-            "price": policy.price,
-        }
-        out["hints"] = {
-            "max_age": hints.max_age,
-            "ttl": hints.ttl,
-            "update_period": hints.update_period,
-            "skip_hours": sorted(hints.skip_hours),
-            "skip_days": sorted(hints.skip_days),
-            "hub": hints.hub,
-        }
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in out.items()}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> State:
-        """Reads what `to_json` gave. Unknown keys are left out, missing ones take their defaults.
-
-        Raises KeyError or TypeError where `data` is no state.
-        """
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in data.items() if name in _KNOWN
-        }
-        hints = dict(data.get("hints", {}))
-        hints["skip_hours"] = frozenset(hints.get("skip_hours", ()))
-        hints["skip_days"] = frozenset(hints.get("skip_days", ()))
-        known["hints"] = Hints(**hints)
-        known["policy"] = Policy(**data["policy"])
-        return cls(**known)
+    learnt: Learnt = Learnt()
 
 
-_NAMES = tuple(item.name for item in fields(State))
-_KNOWN = frozenset(_NAMES)
+_LEARNT = tuple(name for name in Learnt.__dataclass_fields__ if name != "text")
+_learnt_values = attrgetter(*_LEARNT)
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+FORM = 1
+"""The form of the text that `dumps` writes."""
 
 
-def start(policy: Policy, seed: int = 0) -> State:
+def start(policy: Policy, seed: int = 0, population: Population = USUAL) -> State:
     """The state of a document never polled. `seed` (any integer, say a row id) spreads retries of many documents."""
-    return State(policy=policy, seed=seed)
+    prior = (population.rate, population.weight)
+    return State(policy=policy, seed=seed, prior=prior, learnt=Learnt(day_profile=population.days))
 
 
 def with_policy(state: State, policy: Policy) -> State:
     """The same knowledge under other settings, as after a reload of the configuration or a new price."""
-    return replace(state, policy=policy)
+    return state if policy == state.policy else replace(state, policy=policy)
 
 
 def dumps(state: State) -> str:
-    """The state as JSON text, about 2 KB."""
-    return json.dumps(state.to_json(), separators=(",", ":"))
+    """The state as JSON text, about 1.5 KB: one array, what every poll changes first, what news changes last."""
+    policy, learnt = state.policy, state.learnt
+    head = _encode(
+        (
+            FORM,
+            policy.min_interval,
+            policy.max_interval,
+            policy.price,
+            state.seed,
+            state.polls,
+            state.fails,
+            state.first_at,
+            state.last_at,
+            state.clock,
+            state.new,
+            state.elapsed,
+            state.counts,
+            state.exposures,
+            state.explained,
+            state.expected,
+            state.odds,
+            state.variability,
+            state.prior,
+            state.max_age,
+            state.retry_at,
+        )
+    )
+    return f"{head[:-1]},\n{learnt.text or _encode(_learnt_values(learnt))}]"
 
 
 def loads(text: str) -> State:
     """The state from the text that `dumps` gave. Raises ValueError, KeyError or TypeError where it is none."""
-    return State.from_json(json.loads(text))
+    data = json.loads(text)
+    if not isinstance(data, list) or len(data) != 22 or data[0] != FORM:
+        raise ValueError("not the state of a schedule")
+    shortest, longest, price, seed, polls, fails, first_at, last_at, clock, new, elapsed = data[1:12]
+    counts, exposures, explained, expected, odds, variability, prior, max_age, retry_at, known = data[12:]
+    values: list[Any] = [tuple(value) if type(value) is list else value for value in known]
+    learnt = Learnt(*values)
+    object.__setattr__(learnt, "text", text[text.index("\n") + 1 : -1])
+    return State(
+        Policy(shortest, longest, price),
+        seed,
+        polls,
+        fails,
+        first_at,
+        last_at,
+        clock,
+        new,
+        elapsed,
+        tuple(counts),
+        tuple(exposures),
+        tuple(explained),
+        tuple(expected),
+        tuple(odds),
+        variability,
+        (prior[0], prior[1]),
+        max_age,
+        retry_at,
+        learnt,
+    )
 
 
 def instant(seconds: float) -> datetime:
