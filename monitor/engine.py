@@ -302,7 +302,8 @@ class Engine:
         elif outcome.result == "modified":
             result.modified += 1
         else:
-            result.problems.append(f"{source.url}: {outcome.error or outcome.result}")
+            error = outcome.error or outcome.result
+            result.problems.append(error if error.startswith(source.url) else f"{source.url}: {error}")
 
     async def _roots(self, todo: Sequence[SourceRow]) -> dict[int, DocumentRow]:
         return await self._run.db.run(lambda c: source_store.root_documents(c, [s.id for s in todo]))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urlsplit
 
 from sqlalchemy import Connection
@@ -36,25 +38,41 @@ class RobotsCache:
 
     run: Runtime
     kept: dict[str, tuple[float, Robots]] = field(default_factory=dict)
+    locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def allows(self, site: Site, url: str) -> bool:
         """Whether the site's user agent may fetch `url` (RFC 9309)."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
-        now = self.run.clock()
-        found = self.kept.get(origin)
-        if found is None or now - found[0] > ROBOTS_TTL:
-            address = f"{origin}/robots.txt"
-            reply = await self.run.fetcher.get(address, accept="text/plain, */*;q=0.5", policy=self.run.policy(site))
-            # RFC 9309, 2.3.1.4: a robots.txt that cannot be reached forbids everything.
-            status = reply.status if reply.status is not None else 503
-            found = (now, parse_robots(reply.body, status=status, url=address))
-            self.kept[origin] = found
+        async with self.locks.setdefault(origin, asyncio.Lock()):
+            found = self.kept.get(origin)
+            if found is None or self.run.clock() - found[0] > ROBOTS_TTL:
+                found = self.kept[origin] = (self.run.clock(), await self._read(site, f"{origin}/robots.txt"))
         return found[1].allows(url, site.user_agent)
+
+    async def _read(self, site: Site, address: str) -> Robots:
+        reply = await self.run.fetcher.get(address, accept="text/plain, */*;q=0.5", policy=self.run.policy(site))
+        # RFC 9309, 2.3.1.4: a robots.txt that cannot be reached forbids everything.
+        status = reply.status if reply.status is not None else 503
+        return parse_robots(reply.body, status=status, url=address)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """An open check: what is asked about a page, and the document that raised it."""
+
+    site: Site
+    site_id: int
+    document_id: int
+    check: Check
 
 
 async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
-    """Settle the open checks of one site; returns how many."""
+    """Settle the open checks of one site; returns how many.
+
+    Up to `changes.sample` suspected changes and `MISSING_ASKED` absences are asked about; the rest is settled on the
+    listings' word.
+    """
     site = run.sites[site_name]
     site_id = run.rows[site_name].id
     checks = await run.db.run(lambda c: page_store.open_checks(c, site_id))
@@ -63,85 +81,78 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
         budget["changed"] = len(checks)
     if site.changes.verify == "never":
         budget = {"changed": 0, "missing": 0}
-    gate = asyncio.Semaphore(max(2, site.concurrency.per_host))
-    jobs = []
+    asked: list[_Open] = []
+    unasked: list[_Open] = []
     for document_id, check in checks:
-        ask = budget[check.why] > 0
+        (asked if budget[check.why] > 0 else unasked).append(_Open(site, site_id, document_id, check))
         budget[check.why] -= 1
-        jobs.append(_settle(run, robots, site, site_id, document_id, check, gate if ask else None))
-    await asyncio.gather(*jobs)
+    for batch in page_store.chunks(unasked, 200):
+        await run.db.run(partial(_settle_unasked, run=run, batch=batch))
+    gate = asyncio.Semaphore(max(2, site.concurrency.per_host))
+    await asyncio.gather(*(_settle(run, robots, gate, one) for one in asked))
     if checks:
         run.wake()
     return len(checks)
 
 
-async def _settle(
-    run: Runtime,
-    robots: RobotsCache,
-    site: Site,
-    site_id: int,
-    document_id: int,
-    check: Check,
-    gate: asyncio.Semaphore | None,
-) -> None:
-    def load(connection: Connection) -> tuple[KnownPage | None, PageMemory]:
-        page = page_store.known_pages(connection, site_id, [check.page_id]).get(check.page_id)
-        return page, page_store.page_memory(connection, site_id, check.page_id) if page else PageMemory()
-
-    page, memory = await run.db.run(load)
-    if page is None:
-        await run.db.run(lambda c: page_store.close_check(c, site_id, check))
-        return
-    reading, kept = NOT_ASKED, None
-    if gate is not None:
-        async with gate:
-            reading, kept = await _ask(run, robots, site, page, check, memory)
-    now = run.clock()
-    moment = datetime.fromtimestamp(now, UTC)
-
-    def commit(connection: Connection) -> None:
-        current = page_store.known_pages(connection, site_id, [check.page_id])[check.page_id]
-        rules = run.rules(site)
-        witness: Witness | None = None
-        if check.why == "missing":
-            listed = page_store.listed_by(connection, site_id, page.id)
-            changes = judge_missing(check, current, reading, listed, rules, moment)
-        else:
-            changes, witness = judge_changed(check, current, memory, reading, rules, moment)
-        _write(connection, site_id, document_id, check, changes, witness, now)
-        event_store.add_events(connection, site.name, changes.events, run.routes, now)
-        if reading.facts is not None and reading.status == 200 and kept is not None:
-            page_store.set_page(
-                connection,
-                site_id,
-                page.id,
-                etag=kept.etag,
-                last_modified=kept.last_modified,
-                fingerprint=reading.facts.fingerprint,
-                checked_at=now,
-            )
-
-    await run.db.run(commit)
+def _settle_unasked(connection: Connection, run: Runtime, batch: Sequence[_Open]) -> None:
+    for one in batch:
+        _judge(connection, run, one, NOT_ASKED, None)
 
 
-def _write(
-    connection: Connection,
-    site_id: int,
-    document_id: int,
-    check: Check,
-    changes: Changes,
-    witness: Witness | None,
-    now: float,
-) -> None:
-    page_store.apply(connection, site_id, document_id, changes, now)
+async def _settle(run: Runtime, robots: RobotsCache, gate: asyncio.Semaphore, one: _Open) -> None:
+    async with gate:
+
+        def load(connection: Connection) -> tuple[KnownPage, PageMemory] | None:
+            page = page_store.known_pages(connection, one.site_id, [one.check.page_id]).get(one.check.page_id)
+            return (page, page_store.page_memory(connection, one.site_id, one.check.page_id)) if page else None
+
+        known = await run.db.run(load)
+        reading, kept = NOT_ASKED, None
+        if known is not None:
+            reading, kept = await _ask(run, robots, one.site, known[0], one.check, known[1])
+    await run.db.run(lambda c: _judge(c, run, one, reading, kept))
+
+
+def _judge(connection: Connection, run: Runtime, one: _Open, reading: PageReading, kept: Validators | None) -> None:
+    """Pass the verdict on a page and write it, with the events and what the page taught."""
+    check, site_id, now = one.check, one.site_id, run.clock()
     page_store.close_check(connection, site_id, check)
-    if witness in ("confirmed", "denied") and check.detail.get("fields") == ["lastmod"]:
-        # The page has spoken for or against the file's lastmods: that is what their trust is made of.
-        document = source_store.document_by_id(connection, document_id)
-        state = json.loads(document.state) if document.state else {}
-        trust = state.setdefault("trust", {})
-        trust[witness] = int(trust.get(witness, 0)) + 1
-        source_store.set_document(connection, document_id, state=json.dumps(state))
+    page = page_store.known_pages(connection, site_id, [check.page_id]).get(check.page_id)
+    if page is None:
+        return
+    moment, rules = datetime.fromtimestamp(now, UTC), run.rules(one.site)
+    if check.why == "missing":
+        listed = page_store.listed_by(connection, site_id, page.id)
+        changes = judge_missing(check, page, reading, listed, rules, moment)
+    else:
+        memory = page_store.page_memory(connection, site_id, page.id)
+        changes, witness = judge_changed(check, page, memory, reading, rules, moment)
+        _note_witness(connection, one.document_id, check, witness)
+    page_store.apply(connection, site_id, one.document_id, changes, now)
+    event_store.add_events(connection, one.site.name, changes.events, run.routes, now)
+    if reading.facts is not None and reading.status == 200:
+        mine = kept if kept is not None and kept.url == page.url else None  # validators belong to who gave them
+        page_store.set_page(
+            connection,
+            site_id,
+            page.id,
+            etag=mine.etag if mine else None,
+            last_modified=mine.last_modified if mine else None,
+            fingerprint=reading.facts.fingerprint or None,
+            checked_at=now,
+        )
+
+
+def _note_witness(connection: Connection, document_id: int, check: Check, witness: Witness) -> None:
+    """The page has spoken for or against a file's lastmods: that is what their trust is made of."""
+    if witness == "silent" or check.detail.get("fields") != ["lastmod"]:
+        return
+    document = source_store.document_by_id(connection, document_id)
+    state = json.loads(document.state) if document.state else {}
+    trust = state.setdefault("trust", {})
+    trust[witness] = int(trust.get(witness, 0)) + 1
+    source_store.set_document(connection, document_id, state=json.dumps(state))
 
 
 async def _ask(

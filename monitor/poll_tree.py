@@ -141,6 +141,8 @@ def _judge_tree(connection: Connection, walk: Walk, now: float) -> str | None:
                 .where(document_table.c.id.in_(batch))
                 .values(unlisted=True, validators_url=None, etag=None, last_modified=None, body_hash=None)
             )
+    if source.kind == "news_sitemap":
+        return None  # what leaves it has aged out
     rules = walk.run.rules(walk.site)
     page_store.count_absences(connection, source.id, rules.confirm_missing)
     found = page_store.absences(connection, source.site_id, source.id, rules.confirm_missing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -22,7 +22,7 @@ from monitor.core.http import Reply, describe, permanent_target, renew, verdict
 from monitor.core.reconcile import Changes
 from monitor.core.reconcile_sitemap import diff_rows, is_suspect, reconcile_listing
 from monitor.keep_promises import commit_events
-from monitor.model import NotASitemap, Row, Sitemap
+from monitor.model import News, NotASitemap, Row, Sitemap
 from monitor.parse_pool import ParseCrash
 from monitor.poll_feed import FULL_READ, confirmation
 from monitor.runtime import Runtime
@@ -33,7 +33,10 @@ from monitor.store.sources import DocumentRow, SourceRow
 
 ACCEPT = "application/xml, text/xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 NEWS_SHARE = 0.5
-"""A file is a news sitemap when at least this share of its rows carries a news block."""
+"""A file is a news sitemap when at least this share of its rows carries a news block ..."""
+
+NEWS_SPAN = timedelta(days=10)
+"""... and all but a tenth of them were published within this span: Google asks for two days, sites keep a few more."""
 
 
 @dataclass(slots=True)
@@ -175,14 +178,26 @@ def kind_of(sitemap: Sitemap, document: DocumentRow, source: SourceRow) -> str:
         return "index"
     if source.kind == "news_sitemap":
         return "news_sitemap"
-    news = sum(1 for row in rows if row.news is not None)
-    if rows and news >= NEWS_SHARE * len(rows):
+    news = [row.news for row in rows if row.news is not None]
+    if rows and len(news) >= NEWS_SHARE * len(rows) and _is_recent_window(news):
         return "news_sitemap"
     if document.kind == "news_sitemap" and len(rows) <= 1000:
         return "news_sitemap"
     if document.baseline_at is None and not rows and "news" in document.url.rsplit("/", 1)[-1].casefold():
         return "news_sitemap"
     return "sitemap"
+
+
+def _is_recent_window(news: Sequence[News]) -> bool:
+    """Whether the articles came within days of each other, as those of a news sitemap do, however old they are by now.
+
+    Some sites put a news block on every row of their whole archive: that is no news sitemap, and pages do go missing
+    from it.
+    """
+    dates = sorted(n.publication_date for n in news if n.publication_date is not None)
+    if len(dates) < 2:
+        return True
+    return dates[-(len(dates) // 20) - 1] - dates[len(dates) // 20] <= NEWS_SPAN
 
 
 def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
