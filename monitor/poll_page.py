@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from monitor.config import Site
 from monitor.core.http import Reply, Validators, describe, renew
 from monitor.core.page_checks import NOT_ASKED, PageMemory, PageReading, Witness, judge_changed, judge_missing
-from monitor.core.reconcile import Changes, Check, KnownPage
+from monitor.core.reconcile import Check, KnownPage
 from monitor.core.robots import Robots, parse_robots
 from monitor.parse_pool import ParseCrash
 from monitor.runtime import Runtime
