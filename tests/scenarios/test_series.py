@@ -16,10 +16,10 @@ from tests.scenarios.account import Account, Steps, account_feed, account_sitema
 from tests.scenarios.replay import Replay, Told, moments, sampled, staged, versions
 from tests.scenarios.watch import shared_pool
 
-MOST = 24
+MOST = 12
 """Versions of each series; `benchmarks/replay.py` replays them all."""
 
-LARGE = {"sitemap-wavespeed": 9, "sitemap-fotor": 15, "cemantix-sitemap": 6, "feed-economist": 12}
+LARGE = {"sitemap-wavespeed": 5, "sitemap-fotor": 8, "cemantix-sitemap": 4, "feed-economist": 8}
 """Fewer where each version has thousands of rows."""
 
 FEEDS = """anac-atom anac-json anac-rss anthropic-news bbc-education bbc-england bbc-magazines bbc-northern-ireland
