@@ -278,3 +278,35 @@ def test_any_history_of_whole_and_partial_reads_tells_each_page_once(history: li
             assert changes.dropped == []
     assert news == expected
     assert len(set(news)) == len(news)
+
+
+def test_an_archive_with_news_blocks_is_no_news_sitemap() -> None:
+    from dataclasses import fields
+
+    from monitor.store.sources import DocumentRow, SourceRow
+    from monitor.tree_file import kind_of
+
+    blank = {f.name: None for f in fields(DocumentRow)} | {
+        "url": "https://www.example.com/articles.xml",
+        "kind": "sitemap",
+    }
+    document = DocumentRow(**blank)  # type: ignore[arg-type]
+    source = SourceRow(**({f.name: None for f in fields(SourceRow)} | {"kind": "sitemap"}))  # type: ignore[arg-type]
+
+    def listing(days: int, count: int = 20) -> Sitemap:
+        rows = tuple(
+            Row(
+                f"https://www.example.com/{n}",
+                news=News(title="t", publication_date=NOW - timedelta(days=days * n / count)),
+            )
+            for n in range(count)
+        )
+        return Sitemap("urlset", document.url, rows, complete=True, is_news=True)
+
+    assert kind_of(listing(2), document, source) == "news_sitemap"
+    assert kind_of(listing(400), document, source) == "sitemap"
+    assert (
+        kind_of(Sitemap("urlset", "u", (), complete=True), replace(document, kind="news_sitemap"), source)
+        == "news_sitemap"
+    )
+    assert kind_of(listing(400), document, replace(source, kind="news_sitemap")) == "news_sitemap"
