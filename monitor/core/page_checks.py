@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from monitor.core.page import PageFacts
-from monitor.core.reconcile import SKEW, Changes, Check, Draft, KnownPage, Rules, at, when
+from monitor.core.reconcile import SAME_EDIT, Changes, Check, Draft, KnownPage, Rules, at, when
 from monitor.core.url import page_key
 
 Witness = Literal["confirmed", "denied", "silent"]
@@ -48,7 +48,7 @@ def judge_changed(
     """
     detail, changes = check.detail, Changes()
     modified_at = detail.get("modified_at")
-    if page.changed_at is not None and modified_at is not None and modified_at <= page.changed_at + SKEW:
+    if page.changed_at is not None and modified_at is not None and modified_at <= page.changed_at + SAME_EDIT:
         return changes, "silent"  # an entry's edit has told it meanwhile
     witness = _witness(detail, memory, reading)
     evidence = "page" if witness == "confirmed" else "lastmod"

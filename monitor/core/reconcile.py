@@ -17,6 +17,9 @@ from monitor.model import Entry, SourceKind
 SKEW = 300.0
 """Seconds by which a publisher's clock and ours may differ."""
 
+SAME_EDIT = 60.0
+"""A modification dated up to so many seconds after an edit was told is that edit: clocks differ."""
+
 PARTIALS_FOR_BASELINE = 3
 """A document that is never whole would never have a baseline and so never alert: its third partial read counts."""
 

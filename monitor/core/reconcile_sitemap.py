@@ -17,7 +17,7 @@ from monitor.core.dates import parse_date
 from monitor.core.identity import page_id
 from monitor.core.reconcile import (
     PARTIALS_FOR_BASELINE,
-    SKEW,
+    SAME_EDIT,
     Changes,
     Check,
     DocumentMemory,
@@ -329,7 +329,7 @@ def _moved_lastmod(read: _Read, page: KnownPage, row: Row, before: KnownRow) -> 
         return
     # A lastmod of day precision says only that it was at the end of that day at the latest.
     end = row.lastmod.timestamp() + (86400.0 if row.lastmod_precision == "day" else 0.0)
-    if page.changed_at is not None and min(end, row.lastmod.timestamp()) <= page.changed_at + SKEW:
+    if page.changed_at is not None and min(end, row.lastmod.timestamp()) <= page.changed_at + SAME_EDIT:
         return
     read.changes.checks.append(
         Check(
