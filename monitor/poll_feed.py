@@ -27,6 +27,7 @@ from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Write
 from monitor.store.sources import DocumentRow, SourceRow
+from monitor.wake_siblings import settle_siblings, wake_siblings
 
 FULL_READ = 7 * 86400.0
 """An unconditional read this often proves that the server's validators are not frozen (web.dev 4382)."""
@@ -82,7 +83,7 @@ async def _unchanged(run: Runtime, source: SourceRow, document: DocumentRow, rep
     confirmed = Write(
         source_store.DOCUMENT_CONFIRMED, confirmation(document, renew(document.validators(), reply), reply, now)
     )
-    if not document.pending and not drafts:
+    if not document.pending and not drafts and not source.stirred:
         await run.db.write(confirmed, Write(source_store.SOURCE_POLLED, values))
         return outcome
 
@@ -96,6 +97,7 @@ async def _unchanged(run: Runtime, source: SourceRow, document: DocumentRow, rep
         page_store.apply(connection, source.site_id, document.id, changes, now)
         page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
         source_store.set_document(connection, document.id, pending=changes.pending)
+        settle_siblings(run, connection, source, now, found=False)
         event_store.add_events(connection, source.site, drafts, run.routes, now)
 
     await run.db.run(commit)
@@ -134,6 +136,9 @@ async def _modified(
         source_store.set_document(
             connection, document.id, **_document_values(document, reply, feed, changes, digest, now)
         )
+        settle_siblings(run, connection, source, now, found=changes.new > 0)
+        if not changes.baseline and any(draft.type == "url.new" for draft in changes.events):
+            wake_siblings(run, connection, source, now)
         return changes, drafts
 
     _changes, drafts = await run.db.run(commit)

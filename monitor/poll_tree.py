@@ -28,6 +28,7 @@ from monitor.store import sources as source_store
 from monitor.store.schema import document as document_table
 from monitor.store.sources import DocumentRow, SourceRow
 from monitor.tree_file import Walk, read_file
+from monitor.wake_siblings import settle_siblings
 
 FILES_AT_ONCE = 4
 """Files of one tree in hand at a time: bounds memory; the host's own limit still holds."""
@@ -111,6 +112,8 @@ async def _finish(walk: Walk) -> Outcome:
         _settle_kinds(connection, walk, now)
         event_store.add_events(connection, source.site, drafts, run.routes, now)
         connection.execute(source_store.SOURCE_POLLED, _source_values(walk, result, health, now))
+        if readable:
+            settle_siblings(run, connection, source, now, found=walk.fresh > 0)
         return result, bool(drafts)
 
     result, told = await run.db.run(commit)

@@ -30,6 +30,7 @@ from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Write
 from monitor.store.sources import DocumentRow, SourceRow
+from monitor.wake_siblings import wake_siblings
 
 ACCEPT = "application/xml, text/xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 NEWS_SHARE = 0.5
@@ -55,6 +56,7 @@ class Walk:
     failed: list[str] = field(default_factory=list)
     modified: bool = False
     new: int = 0
+    fresh: int = 0
     files: int = 0
     root: Reply | None = None
     root_outcome: Outcome | None = None
@@ -156,6 +158,7 @@ async def _parsed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -
     changes = await walk.run.db.run(lambda c: _commit_file(c, walk, read))
     walk.modified = True
     walk.new += changes.new
+    walk.fresh += sum(row.first_at >= now for row in changes.rows)
     if document.parent is None:
         walk.root_kind = read.kind
     if changes.events:
@@ -225,6 +228,8 @@ def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
         _list_children(connection, walk, document, read.sitemap.rows)
     if changes.new > source.most_new:
         source_store.set_source(connection, source.id, most_new=changes.new)
+    if changes.new and source.baseline_at is not None:
+        wake_siblings(walk.run, connection, source, now)
     return changes
 
 

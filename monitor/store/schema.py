@@ -69,9 +69,24 @@ source = Table(
     Column("most_new", Integer, nullable=False, server_default=text("0")),
     Column("passes", Integer, nullable=False, server_default=text("0")),  # finished reads of the root
     Column("moves", Integer, nullable=False, server_default=text("0")),  # polls in a row that were redirected for good
+    Column("stirred", Text),  # JSON of siblings.Stirred: news of other sources of the site since the last poll
+    Column("woken", Integer, nullable=False, server_default=text("0")),  # polls that such news brought forward
+    Column("woken_news", Integer, nullable=False, server_default=text("0")),  # those of them that found news
     UniqueConstraint("site_id", "url"),
 )
 Index("ix_source_due", source.c.next_at, sqlite_where=source.c.active, postgresql_where=source.c.active)
+
+sibling = Table(
+    "sibling",
+    metadata,
+    Column("source_a", ForeignKey("source.id"), primary_key=True),  # had news
+    Column("source_b", ForeignKey("source.id"), primary_key=True),  # was then polled
+    Column("trials", Float, nullable=False),  # these four: siblings.Pair
+    Column("hits", Float, nullable=False),
+    Column("chance", Float, nullable=False),
+    Column("lag", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
 
 document = Table(
     "document",

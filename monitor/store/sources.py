@@ -55,6 +55,9 @@ class SourceRow:
     most_new: int
     passes: int
     moves: int
+    stirred: str | None
+    woken: int
+    woken_news: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,9 @@ def upgrade() -> None:
         sa.Column("most_new", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("passes", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("moves", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("stirred", sa.Text(), nullable=True),
+        sa.Column("woken", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("woken_news", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.ForeignKeyConstraint(["site_id"], ["site.id"], name=op.f("fk_source_site_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_source")),
         sa.UniqueConstraint("site_id", "url", name=op.f("uq_source_site_id_url")),
@@ -135,6 +138,19 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("active"),
         postgresql_where=sa.text("active"),
+    )
+    op.create_table(
+        "sibling",
+        sa.Column("source_a", sa.Integer(), nullable=False),
+        sa.Column("source_b", sa.Integer(), nullable=False),
+        sa.Column("trials", sa.Float(), nullable=False),
+        sa.Column("hits", sa.Float(), nullable=False),
+        sa.Column("chance", sa.Float(), nullable=False),
+        sa.Column("lag", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(["source_a"], ["source.id"], name=op.f("fk_sibling_source_a")),
+        sa.ForeignKeyConstraint(["source_b"], ["source.id"], name=op.f("fk_sibling_source_b")),
+        sa.PrimaryKeyConstraint("source_a", "source_b", name=op.f("pk_sibling")),
+        sqlite_with_rowid=False,
     )
     op.create_table(
         "document",
