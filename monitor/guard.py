@@ -8,10 +8,8 @@ from typing import Any
 
 BLOCKED = "is not a public address"
 
-_EMBEDS_IPV4 = (
-    (ipaddress.ip_network("64:ff9b::/96"), 0),  # NAT64, RFC 6052
-    (ipaddress.ip_network("2002::/16"), 80),  # 6to4, RFC 3056
-)
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # the one block IANA assigns from, RFC 4291
 _NEVER = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -21,10 +19,10 @@ _NEVER = tuple(
         "192.88.99.0/24",  # 6to4 relays
         "198.18.0.0/15",  # benchmarking, RFC 2544
         "240.0.0.0/4",
-        "64:ff9b:1::/48",  # local-use NAT64, RFC 8215
-        "2001::/32",  # Teredo: the address inside is obscured
-        "fec0::/10",
-        "::/96",  # IPv4-compatible, deprecated by RFC 4291
+        "2001::/23",  # protocol assignments, RFC 2928: Teredo, ORCHID, benchmarking
+        "2001:db8::/32",  # documentation, RFC 3849
+        "2002::/16",  # 6to4, RFC 3056; deprecated by RFC 7526
+        "3fff::/20",  # documentation, RFC 9637
     )
 )
 
@@ -34,24 +32,42 @@ class BlockedAddress(OSError):  # noqa: N818 - it says what it is
 
 
 def allowed(address: str) -> bool:
-    """Whether `address`, a literal IPv4 or IPv6 address, is public: reachable for anyone, and no one's inside.
+    """Whether `address`, a literal IPv4 or IPv6 address, is public: global unicast, and no one's inside.
 
-    Addresses that embed an IPv4 address (mapped, NAT64, 6to4) are judged by it as well: `is_global` alone lets some of
-    them pass.
+    `is_global` alone lets multicast, 6to4 and what is not assigned pass, and varies with Python's release. IPv6
+    addresses that stand for an IPv4 address (mapped, compatible, 6to4, Teredo) are refused, but for NAT64, which
+    networks without IPv4 need: it is judged by the address inside.
     """
     try:
         ip = ipaddress.ip_address(address.split("%", 1)[0])
     except ValueError:
         return False
     if isinstance(ip, ipaddress.IPv6Address):
-        if ip.ipv4_mapped is not None:
-            return allowed(str(ip.ipv4_mapped))
-        for network, shift in _EMBEDS_IPV4:
-            if ip in network:
-                return allowed(str(ipaddress.IPv4Address(int(ip) >> shift & 0xFFFFFFFF)))
+        if ip in _NAT64:
+            return allowed(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+        if ip not in _GLOBAL_UNICAST:
+            return False
     if any(ip.version == network.version and ip in network for network in _NEVER):
         return False
     return ip.is_global and not ip.is_multicast and not ip.is_reserved
+
+
+def allowed_by_name(host: str) -> bool:
+    """Whether the host of a URL may be asked for through a proxy, where no address is seen before the connection.
+
+    Refuses literal addresses that are not public, in any spelling that a resolver takes (``127.1``, ``0x7f000001``),
+    and the names that mean the machine itself (RFC 6761, 6.3). A name that resolves to a private address is the
+    proxy's to refuse.
+    """
+    name = host.strip("[]").rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return False
+    if ":" in name:
+        return allowed(name)
+    try:
+        return allowed(socket.inet_ntoa(socket.inet_aton(name)))
+    except (OSError, UnicodeError, ValueError):
+        return True
 
 
 def guarded_socket(addr_info: tuple[Any, ...]) -> socket.socket:

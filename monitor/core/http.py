@@ -40,8 +40,8 @@ class Redirect:
 class Failure:
     """Why there was no usable answer.
 
-    `kind` is one of dns, refused, unreachable, tls, timeout, reset, too_large, blocked, redirects, protocol, downgrade;
-    `message` is one clear sentence.
+    `kind` is one of dns, refused, unreachable, tls, timeout, reset, too_large, blocked, redirects, protocol, downgrade,
+    robots (set by who asks robots.txt first); `message` is one clear sentence.
     """
 
     kind: str
@@ -53,7 +53,9 @@ class Reply:
     """What came of a request, redirects followed. `status` is None where there was no answer.
 
     `headers` have lower-case names, repeats joined by a comma (RFC 9110, 5.3); `body` is content-decoded; `complete`
-    is False where the transfer was cut: the length was not met, or the coding's trailer lacks or is wrong.
+    is False where the transfer was cut: the length was not met, or the coding's trailer lacks or is wrong. `seconds`
+    is the time of the exchanges, redirects included, waits for a turn not; `wire_bytes` the size of the body as sent.
+    `sent` are the validators that went out with the last request of the chain.
     """
 
     url: str
@@ -95,9 +97,11 @@ def conditional_headers(validators: Validators | None, url: str) -> dict[str, st
 def renew(previous: Validators | None, reply: Reply) -> Validators | None:
     """The validators to remember after a successful, complete read, or a 304.
 
-    Every 200 replaces both; a 304 renews those it restates and keeps the others (RFC 9111, 4.3.4). None: there are
-    none, and the next request is unconditional.
+    Every 200 replaces both; a 304 renews those it restates and keeps the others (RFC 9111, 4.3.4); a body that was
+    cut and any other answer leave them as they were. None: there are none, and the next request is unconditional.
     """
+    if reply.status != 304 and not (reply.status in (200, 226) and reply.complete):
+        return previous
     etag = reply.headers.get("etag")
     last_modified = reply.headers.get("last-modified")
     if reply.status == 304 and previous is not None:
@@ -134,43 +138,49 @@ def freshness(reply: Reply, now: datetime) -> Freshness:
     """How long the reply is fresh, and when the server asks to be asked again.
 
     `max-age` goes before `Expires` (RFC 9111, 5.3); the age the reply already had is taken off (4.2.3); `no-cache` and
-    `no-store` are no time at all. Retry-After is seconds or a date (RFC 9110, 10.2.3), believed up to a day.
+    `no-store` (5.2.2) leave nothing to go by: None. At most a week is believed. Retry-After is seconds or a date
+    (RFC 9110, 10.2.3), believed up to a day.
     """
-    return Freshness(_lifetime(reply), _retry_at(reply, now))
+    return Freshness(_lifetime(reply, now), _retry_at(reply, now))
 
 
-def _lifetime(reply: Reply) -> float | None:
+def _lifetime(reply: Reply, now: datetime) -> float | None:
     control = reply.headers.get("cache-control", "").lower()
-    if re.search(r"\bno-(cache|store)\b", control):
+    # With a list of fields, no-cache is about those fields alone (RFC 9111, 5.2.2.4).
+    if re.search(r"\bno-(cache|store)\b(?!\s*=)", control):
         return None
-    found = re.search(r"\bmax-age\s*=\s*\"?(\d{1,10})", control)
+    found = re.search(r"\bmax-age\s*=\s*\"?([0-9]{1,10})", control)
     lifetime: float | None = None
     if found:
         lifetime = float(found[1])
     elif expires := _date(reply.headers.get("expires")):
-        date = _date(reply.headers.get("date"))
-        lifetime = (expires - date).total_seconds() if date else None
+        lifetime = (expires - _served(reply, now)).total_seconds()
     if lifetime is None:
         return None
-    age = reply.headers.get("age", "").split(",")[0].strip()
-    if age.isdigit():
-        lifetime -= float(age[:10])
+    lifetime -= _seconds(reply.headers.get("age", "").split(",")[0]) or 0.0
     return min(max(0.0, lifetime), LONGEST_FRESHNESS)
 
 
 def _retry_at(reply: Reply, now: datetime) -> datetime | None:
-    text = reply.headers.get("retry-after", "").strip()
+    text = reply.headers.get("retry-after", "")
     if not text or (reply.status is not None and reply.status < 300):
         return None
-    if text.isdigit():
-        moment = now + timedelta(seconds=min(float(text[:12]), LONGEST_RETRY))
-    elif date := _date(text):
+    wait = _seconds(text)
+    if wait is None and (date := _date(text)):
         # A date by the server's clock: what matters is how far ahead it lies of the server's own Date.
-        served = _date(reply.headers.get("date"))
-        moment = now + (date - (served or now))
-    else:
-        return None
-    return min(max(moment, now), now + timedelta(seconds=LONGEST_RETRY))
+        wait = (date - _served(reply, now)).total_seconds()
+    return None if wait is None else now + timedelta(seconds=min(max(0.0, wait), LONGEST_RETRY))
+
+
+def _served(reply: Reply, now: datetime) -> datetime:
+    """When the reply was made by the server's clock; ours where it does not say (RFC 9110, 6.6.1)."""
+    return _date(reply.headers.get("date")) or now
+
+
+def _seconds(text: str) -> float | None:
+    """`delay-seconds` or `delta-seconds` (RFC 9110, 10.2.3; RFC 9111, 1.2.2): ASCII digits, and no others."""
+    text = text.strip()
+    return float(text) if text.isascii() and text.isdigit() else None
 
 
 def _date(text: str | None) -> datetime | None:
@@ -178,9 +188,9 @@ def _date(text: str | None) -> datetime | None:
         return None
     try:
         parsed = parsedate_to_datetime(text)
+        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-    return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
 
 
 def permanent_target(reply: Reply) -> str | None:

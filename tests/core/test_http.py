@@ -56,6 +56,19 @@ def test_every_200_and_304_renews_both() -> None:
     assert renew(before, reply(304)) == before
 
 
+@pytest.mark.parametrize("status", [404, 429, 500, 503, None])
+def test_an_answer_without_the_document_leaves_the_validators_as_they_were(status: int | None) -> None:
+    before = Validators(URL, '"a"', "Mon")
+    assert renew(before, reply(status, etag='"of the error page"')) == before
+
+
+def test_a_cut_body_leaves_the_validators_as_they_were() -> None:
+    """Else the next 304 would freeze what was read of it."""
+    cut = Reply(URL, URL, 200, {"etag": '"b"'}, b"half", complete=False)
+    assert renew(Validators(URL, '"a"'), cut) == Validators(URL, '"a"')
+    assert renew(None, cut) is None
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
@@ -83,13 +96,18 @@ def test_a_304_that_nobody_asked_for_is_a_failure() -> None:
         ({"cache_control": 'public, MAX-AGE="60"'}, 60.0),
         ({"cache_control": "max-age=300, no-cache"}, None),
         ({"cache_control": "no-store"}, None),
+        ({"cache_control": 'no-cache="set-cookie", max-age=60'}, 60.0),
+        ({"cache_control": "max-age=300", "age": "²"}, 300.0),
+        ({"cache_control": "max-age=٣"}, None),
         ({"cache_control": "max-age=300", "age": "100"}, 200.0),
         ({"cache_control": "max-age=300", "age": "900"}, 0.0),
         ({"cache_control": "max-age=99999999999"}, 7 * 86400.0),
         ({"cache_control": "max-age=-5"}, None),
         ({"expires": "Mon, 02 Nov 2026 13:00:00 GMT", "date": "Mon, 02 Nov 2026 12:30:00 GMT"}, 1800.0),
         ({"expires": "0"}, None),
-        ({"expires": "Mon, 02 Nov 2026 13:00:00 GMT"}, None),
+        ({"expires": "Mon, 02 Nov 2026 13:00:00 GMT"}, 3600.0),
+        ({"expires": "Mon, 02 Nov 2026 13:00:00 GMT", "date": "garbage"}, 3600.0),
+        ({"expires": "Fri, 31 Dec 9999 23:59:59 -2300"}, None),
         (
             {
                 "expires": "Mon, 02 Nov 2026 13:00:00 GMT",
@@ -115,6 +133,11 @@ def test_freshness(headers: dict[str, str], max_age: float | None) -> None:
         ("Mon, 02 Nov 2026 11:00:00 GMT", 0.0),
         ("Fri, 31 Dec 2099 00:00:00 GMT", 86400.0),
         ("soon", None),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", 86400.0),
+        ("Fri, 31 Dec 9999 23:59:59 -2300", None),
+        (" 60 ", 60.0),
+        ("9" * 5000, 86400.0),
+        ("²", None),
         ("-5", None),
         ("", None),
     ],
@@ -128,6 +151,8 @@ def test_retry_after_in_both_forms(text: str, seconds: float | None) -> None:
 def test_retry_after_by_a_wrong_clock_counts_from_the_servers_own_date() -> None:
     late = reply(429, retry_after="Mon, 02 Nov 2026 15:10:00 GMT", date="Mon, 02 Nov 2026 15:00:00 GMT")
     assert freshness(late, NOW).retry_at == NOW + timedelta(minutes=10)
+    never = reply(429, retry_after="Fri, 31 Dec 9999 23:59:59 GMT", date="Mon, 01 Jan 1990 00:00:00 GMT")
+    assert freshness(never, NOW).retry_at == NOW + timedelta(days=1)
 
 
 def test_where_permanent_redirects_lead() -> None:
@@ -149,10 +174,22 @@ def test_describe_is_one_sentence() -> None:
     assert describe(Reply(URL, failure=Failure("dns", "there is no host x"))) == "there is no host x"
 
 
+DATES = st.builds(
+    "{}, {:02} {} {:04} {:02}:{:02}:{:02} {}".format,
+    st.sampled_from(["Mon", "Sun", "x"]),
+    st.integers(0, 32),
+    st.sampled_from(["Jan", "Dec", "Foo"]),
+    st.integers(0, 9999),
+    st.integers(0, 24),
+    st.integers(0, 60),
+    st.integers(0, 61),
+    st.sampled_from(["GMT", "+0000", "-2359", "+2359", "-9999", "", "EST"]),
+)
+VALUES = st.one_of(st.text(max_size=40), DATES, st.sampled_from(["²", "٣", "1e9", "max-age=²", "9" * 400]))
+
+
 @given(
-    st.dictionaries(
-        st.sampled_from(["cache-control", "expires", "date", "age", "retry-after", "etag"]), st.text(max_size=40)
-    ),
+    st.dictionaries(st.sampled_from(["cache-control", "expires", "date", "age", "retry-after", "etag"]), VALUES),
     st.integers(100, 599),
 )
 def test_any_header_is_survived_and_bounded(headers: dict[str, str], status: int) -> None:
