@@ -9,10 +9,9 @@ import asyncio
 import re
 import ssl
 import time
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 from urllib.parse import urljoin, urlsplit
 
 import httpx
@@ -20,22 +19,38 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 
 from monitor.core.decode import CappedInflate
 from monitor.core.http import Failure, Redirect, Reply, Validators, conditional_headers
-from monitor.guard import allowed
-from monitor.transport import AiohttpTransport, TransportFailure
+from monitor.guard import allowed_by_name
+from monitor.transport import AiohttpTransport, Resolver, TransportFailure
+from monitor.turns import Turns
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+BODIES = frozenset({200, 226})
+"""The answers whose body is the document; of any other the status is what counts."""
+
 _SAFE = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/[!$%&'()*+,./0-9:;=?@A-Z_a-z~-]*")
 """Addresses that can go out byte for byte: whatever httpx might make of them is not asked."""
+
+_COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
+_FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
+"""Codings that exist and were not asked for. Names that are none (`utf-8`, `none`) are sent in error, and ignored."""
 
 RETRIED_KINDS = frozenset({"refused", "reset", "unreachable"})  # a time-out has cost enough already
 RETRIED_STATUS = frozenset({502, 504})
 RETRY_WAIT = (0.2, 1.0)
 """Seconds before the second try, at least and at most."""
 
+GLANCE_BYTES = 65_536
+GLANCE_SECONDS = 5.0
+"""What is read of a body that nobody waits for, so that its connection can be used again."""
+
 
 @dataclass(frozen=True, slots=True)
 class FetchPolicy:
-    """How to fetch. Times in seconds, sizes in bytes; `max_bytes` bounds a body both as sent and as decoded."""
+    """How to fetch. Times in seconds, sizes in bytes; `max_bytes` bounds a body both as sent and as decoded.
+
+    `total_timeout` bounds what one `get` spends in exchanges, redirects included, the wait for a turn not; a second
+    try has as much again. `total` is the fetcher's alone: a policy given with a request does not change it.
+    """
 
     user_agent: str
     allow_private_networks: bool = False
@@ -50,13 +65,15 @@ class FetchPolicy:
     allow_downgrade: bool = False
 
 
-@dataclass(slots=True)
-class _Host:
-    """Who is at one host, who waits for it, and when the next request may go out."""
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """What is asked for: the same at every step of a chain but for the address and the validators."""
 
-    active: int = 0
-    next_at: float = 0.0
-    waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    method: str
+    headers: Mapping[str, str]
+    policy: FetchPolicy
+    validators: Validators | None = None
+    content: bytes | None = None
 
 
 class Fetcher:
@@ -64,9 +81,9 @@ class Fetcher:
 
     def __init__(self, policy: FetchPolicy) -> None:
         self.policy = policy
-        self._hosts: dict[str, _Host] = {}
-        self._total = asyncio.Semaphore(policy.total)
-        self._transports: dict[tuple[bool, str | None], AiohttpTransport] = {}
+        self._turns = Turns(policy.total)
+        self._transports: dict[tuple[bool, str | None, float], AiohttpTransport] = {}
+        self._resolver = Resolver(policy.total)
         self._tls = ssl.create_default_context()
 
     async def __aenter__(self) -> Self:
@@ -76,6 +93,7 @@ class Fetcher:
         for transport in self._transports.values():
             await transport.aclose()
         self._transports.clear()
+        await self._resolver.close()
         # Closed TLS transports need a turn of the loop to be gone.
         await asyncio.sleep(0)
 
@@ -88,6 +106,7 @@ class Fetcher:
         max_bytes: int | None = None,
         policy: FetchPolicy | None = None,
         retry: bool = True,
+        method: Literal["GET", "HEAD"] = "GET",
     ) -> Reply:
         """GET a document, redirects followed. Never raises for what the network or the server does.
 
@@ -98,17 +117,27 @@ class Fetcher:
         if max_bytes is not None:
             chosen = replace(chosen, max_bytes=max_bytes)
         headers = {"user-agent": chosen.user_agent, "accept": accept, "accept-encoding": "gzip"}
-        reply = await self._chain(url, headers, validators, chosen)
-        return await self._again(reply, url, headers, validators, chosen) if retry and _worth_a_retry(reply) else reply
+        ask = _Ask(method, headers, chosen, validators)
+        reply = await self._chain(url, ask)
+        return await self._again(reply, url, ask) if retry and _worth_a_retry(reply) else reply
 
-    async def _again(
-        self, first: Reply, url: str, headers: Mapping[str, str], validators: Validators | None, policy: FetchPolicy
+    async def post(
+        self, url: str, *, content: bytes, headers: Mapping[str, str], policy: FetchPolicy | None = None
     ) -> Reply:
+        """POST `content` once; redirects are not followed. Never raises for what the network or the server does.
+
+        An answer counts by its status: what is wrong with its body fails nothing.
+        """
+        chosen = replace(policy or self.policy, total_timeout=30.0)
+        sent = {"user-agent": chosen.user_agent, "accept-encoding": "identity", **headers}
+        return await self._step(url, _Ask("POST", sent, chosen, content=content), chosen.total_timeout)
+
+    async def _again(self, first: Reply, url: str, ask: _Ask) -> Reply:
         """A second try after a moment, for what may succeed then; the first has been made."""
         made = [first]
 
         async def attempt() -> Reply:
-            return made.pop() if made else await self._chain(url, headers, validators, policy)
+            return made.pop() if made else await self._chain(url, ask)
 
         tries = AsyncRetrying(
             stop=stop_after_attempt(2),
@@ -119,160 +148,93 @@ class Fetcher:
         reply: Reply = await tries(attempt)
         return reply
 
-    async def post(
-        self, url: str, *, content: bytes, headers: Mapping[str, str], policy: FetchPolicy | None = None
-    ) -> Reply:
-        """POST `content` once; redirects are not followed. Never raises for what the network or the server does."""
-        chosen = replace(policy or self.policy, max_bytes=65_536, total_timeout=30.0)
-        sent = {"user-agent": chosen.user_agent, "accept-encoding": "identity", **headers}
-        return await self._one("POST", url, sent, None, chosen, content)
-
-    async def _chain(
-        self, url: str, headers: Mapping[str, str], validators: Validators | None, policy: FetchPolicy
-    ) -> Reply:
-        began = time.perf_counter()
+    async def _chain(self, url: str, ask: _Ask) -> Reply:
         steps: list[Redirect] = []
         seen = {url}
-        here = url
+        here, spent = url, 0.0
         while True:
-            conditions = conditional_headers(validators, here)
-            sent = validators if conditions else None
-            reply = await self._one("GET", here, {**headers, **conditions}, sent, policy)
-            wire = replace(reply, url=url, redirects=tuple(steps), seconds=time.perf_counter() - began)
-            target = reply.headers.get("location") if reply.status in REDIRECTS else None
-            if not target or reply.status is None:
-                return wire
-            there = urljoin(here, target.strip())
-            problem = _refused_redirect(here, there, policy, len(steps), seen)
-            if problem is not None:
-                return replace(wire, status=None, failure=problem, body=b"")
+            reply = await self._step(here, ask, ask.policy.total_timeout - spent)
+            spent += reply.seconds
+            location = reply.headers.get("location", "").strip() if reply.status in REDIRECTS else ""
+            if not steps and not location:
+                return reply
+            reply = replace(reply, url=url, redirects=tuple(steps), seconds=spent)
+            if not location or reply.status is None:
+                return reply
+            there = _follow(here, location, ask.policy, len(steps), seen)
+            if isinstance(there, Failure):
+                return replace(reply, status=None, failure=there, body=b"")
             steps.append(Redirect(reply.status, there))
             seen.add(there)
             here = there
 
-    async def _one(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        sent: Validators | None,
-        policy: FetchPolicy,
-        content: bytes | None = None,
-    ) -> Reply:
-        """One request and its answer, within the limits of its host."""
-        began = time.perf_counter()
+    async def _step(self, url: str, ask: _Ask, seconds: float) -> Reply:
+        """One request and its answer, in its turn, within `seconds` once it has begun."""
+        policy = ask.policy
         try:
             parsed = httpx.URL(url)
-        except httpx.InvalidURL as error:
-            return Reply(url, url, failure=Failure("protocol", f"{url!r} is no usable address: {error}"))
+            name = f"{parsed.host}:{parsed.port or ''}"
+        except (httpx.InvalidURL, ValueError) as error:
+            return _failed(url, "protocol", f"{_shown(url)} is no usable address: {_shown(str(error))}")
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            return Reply(url, url, failure=Failure("protocol", f"{url!r} is no http or https address"))
-        if policy.proxy and not policy.allow_private_networks and _is_private_literal(parsed.host):
+            return _failed(url, "protocol", f"{_shown(url)} is no http or https address")
+        if policy.proxy and not policy.allow_private_networks and not allowed_by_name(parsed.host):
             text = f"{parsed.host} is not a public address; allow_private_networks: true would permit it"
-            return Reply(url, url, failure=Failure("blocked", text))
-        host = f"{parsed.host}:{parsed.port or ''}"
-        turn = await self._take_turn(host, policy)
+            return _failed(url, "blocked", text)
+        await self._turns.take(name, policy.per_host, policy.host_delay)
+        began = time.perf_counter()
+        conditions = conditional_headers(ask.validators, url)
         try:
-            async with asyncio.timeout(policy.total_timeout):
-                return await self._exchange(method, parsed, url, headers, sent, policy, content, began)
-        except TimeoutError:
-            failure = Failure("timeout", f"no whole answer from {parsed.host} within {policy.total_timeout:g} s")
-        finally:
-            self._total.release()
-            self._end_turn(host, turn)
-        return Reply(url, url, failure=failure, seconds=time.perf_counter() - began, sent=sent)
-
-    async def _exchange(
-        self,
-        method: str,
-        parsed: httpx.URL,
-        url: str,
-        headers: Mapping[str, str],
-        sent: Validators | None,
-        policy: FetchPolicy,
-        content: bytes | None,
-        began: float,
-    ) -> Reply:
-        try:
-            # The transport is called directly: of a client's work (cookies, auth, redirects) we want none.
-            extensions = {"as_published": url} if _SAFE.fullmatch(url) else {}
-            request = httpx.Request(method, parsed, headers=dict(headers), content=content, extensions=extensions)
-            response = await self._transport(policy).handle_async_request(request)
+            async with asyncio.timeout(seconds):
+                reply = await self._exchange(url, parsed, ask, conditions)
         except TransportFailure as error:
-            failure = Failure(error.kind, str(error))
-            return Reply(url, url, failure=failure, seconds=time.perf_counter() - began, sent=sent)
-        except (httpx.HTTPError, ValueError) as error:
-            failure = Failure("protocol", f"{url}: {error}")
-            return Reply(url, url, failure=failure, seconds=time.perf_counter() - began, sent=sent)
+            reply = _failed(url, error.kind, str(error))
+        except TimeoutError:
+            text = f"no whole answer from {parsed.host} within {policy.total_timeout:g} s"
+            reply = _failed(url, "timeout", text)
+        finally:
+            self._turns.leave(name)
+        return replace(reply, seconds=time.perf_counter() - began, sent=ask.validators if conditions else None)
+
+    async def _exchange(self, url: str, parsed: httpx.URL, ask: _Ask, conditions: Mapping[str, str]) -> Reply:
+        # The transport is called directly: of a client's work (cookies, auth, redirects) we want none.
+        request = httpx.Request(
+            ask.method,
+            parsed,
+            headers=[(k.encode(), v.encode(errors="replace")) for k, v in (*ask.headers.items(), *conditions.items())],
+            content=ask.content,
+            extensions={"as_published": url} if _SAFE.fullmatch(url) else {},
+        )
+        response = await self._transport(ask.policy).handle_async_request(request)
+        headers = _by_name(response.headers.raw)
         try:
-            body = await _read(response, policy.max_bytes)
+            if response.status_code in (204, 304) or ask.method == "HEAD":
+                body = _Body(complete=True)
+            elif response.status_code in BODIES and ask.method == "GET":
+                body = await _read(response, headers, ask.policy.max_bytes)
+            else:
+                body = await _glance(response, headers)
         finally:
             await response.aclose()
-        names: dict[str, str] = {}
-        for name, value in response.headers.multi_items():
-            names[name] = f"{names[name]}, {value}" if name in names else value
         return Reply(
             url=url,
             final_url=url,
             status=response.status_code,
-            headers=names,
+            headers=headers,
             body=body.data,
             complete=body.complete,
             failure=body.failure,
-            seconds=time.perf_counter() - began,
             wire_bytes=body.wire,
-            sent=sent,
         )
 
     def _transport(self, policy: FetchPolicy) -> AiohttpTransport:
-        key = (not policy.allow_private_networks, policy.proxy)
+        key = (not policy.allow_private_networks, policy.proxy, policy.connect_timeout)
         transport = self._transports.get(key)
         if transport is None:
             transport = self._transports[key] = AiohttpTransport(
-                guarded=key[0], proxy=key[1], connect_timeout=policy.connect_timeout, tls=self._tls
+                guarded=key[0], proxy=key[1], connect_timeout=key[2], tls=self._tls, resolver=self._resolver
             )
         return transport
-
-    async def _take_turn(self, name: str, policy: FetchPolicy) -> _Host:
-        """Take a place at a host, then one of all: whoever waits for a slow host takes no place from others."""
-        host = self._hosts.get(name)
-        if host is None:
-            host = self._hosts[name] = _Host()
-        loop = asyncio.get_running_loop()
-        while host.active >= policy.per_host:
-            place: asyncio.Future[None] = loop.create_future()
-            host.waiting.append(place)
-            try:
-                await place
-            except asyncio.CancelledError:
-                if place.done() and not place.cancelled():
-                    _next_in_line(host)
-                raise
-        host.active += 1
-        try:
-            if policy.host_delay or host.next_at:
-                start = max(loop.time(), host.next_at)
-                host.next_at = start + policy.host_delay
-                await asyncio.sleep(max(0.0, start - loop.time()))
-            await self._total.acquire()
-        except BaseException:
-            self._end_turn(name, host)
-            raise
-        return host
-
-    def _end_turn(self, name: str, host: _Host) -> None:
-        host.active -= 1
-        _next_in_line(host)
-        if not host.active and not host.waiting and host.next_at <= asyncio.get_running_loop().time():
-            self._hosts.pop(name, None)
-
-
-def _next_in_line(host: _Host) -> None:
-    while host.waiting:
-        place = host.waiting.popleft()
-        if not place.done():
-            place.set_result(None)
-            return
 
 
 @dataclass(slots=True)
@@ -283,23 +245,29 @@ class _Body:
     failure: Failure | None = None
 
 
-async def _read(response: httpx.Response, cap: int) -> _Body:
+async def _read(response: httpx.Response, headers: Mapping[str, str], cap: int) -> _Body:
     """The body, decoded, within `cap` bytes on the wire and within `cap` decoded; what was read of a cut one."""
-    coding = response.headers.get("content-encoding", "").strip().lower()
+    codings = {name.strip() for name in headers.get("content-encoding", "").lower().split(",")}
     body = _Body()
     parts: list[bytes] = []
-    if coding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        body.failure = Failure("protocol", f"the body has the content coding {coding!r}, which was not asked for")
+    if foreign := codings & _FOREIGN:
+        text = f"the body has the content coding {foreign.pop()}, which was not asked for"
+        body.failure = Failure("protocol", text)
+        return body
+    length = headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > cap):
+        body.failure = _too_large(cap)
         return body
     stream = response.stream
     assert isinstance(stream, httpx.AsyncByteStream)
-    inflate = CappedInflate(cap) if coding in ("gzip", "x-gzip", "deflate") else None
+    # One layer: what is compressed more often is peeled by its bytes when it is parsed.
+    inflate = CappedInflate(cap) if codings & _COMPRESSED else None
     try:
         async for chunk in stream:
             body.wire += len(chunk)
             parts.append(inflate.feed(chunk) if inflate else chunk)
             if body.wire > cap or (inflate is not None and inflate.capped):
-                body.failure = Failure("too_large", f"the body is larger than {cap} bytes")
+                body.failure = _too_large(cap)
                 return body
     except TransportFailure as error:
         if not parts:
@@ -312,23 +280,62 @@ async def _read(response: httpx.Response, cap: int) -> _Body:
     return body
 
 
-def _refused_redirect(here: str, there: str, policy: FetchPolicy, steps: int, seen: set[str]) -> Failure | None:
+async def _glance(response: httpx.Response, headers: Mapping[str, str]) -> _Body:
+    """A body that nobody waits for: a redirect's, an error's, a webhook's. It is short, or left; it fails nothing."""
+    try:
+        async with asyncio.timeout(GLANCE_SECONDS):
+            body = await _read(response, headers, GLANCE_BYTES)
+    except TimeoutError:
+        return _Body()
+    body.failure = None
+    return body
+
+
+def _by_name(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Header fields by lower-case name. Values are UTF-8 where they can be, so that they go back as they came."""
+    names: dict[str, str] = {}
+    for field, content in raw:
+        name = field.decode("latin-1").lower()
+        try:
+            value = content.decode()
+        except UnicodeDecodeError:
+            value = content.decode("latin-1")
+        names[name] = f"{names[name]}, {value}" if name in names else value
+    return names
+
+
+def _follow(here: str, location: str, policy: FetchPolicy, steps: int, seen: set[str]) -> str | Failure:
+    """Where a redirect leads, or why it is not followed."""
     if steps >= policy.max_redirects:
         return Failure("redirects", f"more than {policy.max_redirects} redirects")
+    try:
+        there = urljoin(here, location)
+        scheme = urlsplit(there).scheme
+    except ValueError as error:
+        return Failure("protocol", f"redirects to {_shown(location)}, which is no usable address: {_shown(str(error))}")
     if there in seen:
-        return Failure("redirects", f"redirects in a circle, back to {there}")
-    schemes = (urlsplit(here).scheme, urlsplit(there).scheme)
-    if schemes[1] not in ("http", "https"):
-        return Failure("protocol", f"redirects to {there}, which is no http or https address")
-    if schemes == ("https", "http") and not policy.allow_downgrade:
-        return Failure("downgrade", f"redirects from https to {there}; name that address yourself if you trust it")
-    return None
+        return Failure("redirects", f"redirects in a circle, back to {_shown(there)}")
+    if scheme not in ("http", "https"):
+        return Failure("protocol", f"redirects to {_shown(there)}, which is no http or https address")
+    if scheme == "http" and urlsplit(here).scheme == "https" and not policy.allow_downgrade:
+        return Failure(
+            "downgrade", f"redirects from https to {_shown(there)}; name that address yourself if you trust it"
+        )
+    return there
 
 
-def _is_private_literal(host: str) -> bool:
-    literal = host.strip("[]")
-    is_address = ":" in literal or literal.replace(".", "").isdigit()
-    return literal == "localhost" or (is_address and not allowed(literal))
+def _failed(url: str, kind: str, message: str) -> Reply:
+    return Reply(url, url, failure=Failure(kind, message))
+
+
+def _too_large(cap: int) -> Failure:
+    return Failure("too_large", f"the body is larger than {cap} bytes")
+
+
+def _shown(text: str) -> str:
+    """A server's text as one line of a message: printable, and not a page long."""
+    shown = text if text.isprintable() else repr(text)[1:-1]
+    return shown if len(shown) <= 120 else f"{shown[:120]}..."
 
 
 def _worth_a_retry(reply: Reply) -> bool:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 import ssl
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import aiohttp
 import httpx
 import yarl
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from monitor.guard import BLOCKED, guarded_socket, open_socket
 
 MAX_HEADER_LINE = 65_536
+_LONGEST_NAME = 200
 
 
 class TransportFailure(httpx.TransportError):
@@ -30,14 +34,59 @@ class TransportFailure(httpx.TransportError):
         self.kind = kind
 
 
+class Resolver(AbstractResolver):
+    """The system's resolver on threads of its own.
+
+    The event loop's few threads are shared with all other work, and a name whose servers are dead holds one for up to
+    half a minute: a handful of such names would keep every other host waiting.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads, "resolve")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a name, in the system's order. Raises OSError (`socket.gaierror`)."""
+        found = await asyncio.get_running_loop().run_in_executor(self._pool, _look_up, host, port, family)
+        flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=proto, flags=flags)
+            for kind, proto, address in found
+        ]
+
+    async def close(self) -> None:
+        """Let go of the threads; look-ups that still run end by themselves."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
+    found = []
+    for kind, _, proto, _, address in socket.getaddrinfo(
+        host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
+    ):
+        scope = f"%{address[3]}" if len(address) == 4 and address[3] else ""  # of a link-local address
+        found.append((int(kind), proto, f"{address[0]}{scope}"))
+    return found
+
+
 class AiohttpTransport(httpx.AsyncBaseTransport):
     """One pool of connections; `guarded` lets it connect to public addresses only."""
 
-    def __init__(self, *, guarded: bool, proxy: str | None, connect_timeout: float, tls: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        *,
+        guarded: bool,
+        proxy: str | None,
+        connect_timeout: float,
+        tls: ssl.SSLContext,
+        resolver: AbstractResolver,
+    ) -> None:
         self._guarded = guarded and proxy is None
         self._proxy = proxy
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._timeout = aiohttp.ClientTimeout(total=None, connect=connect_timeout, sock_connect=connect_timeout)
         self._tls = tls
+        self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
 
     def _open(self) -> aiohttp.ClientSession:
@@ -49,6 +98,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 keepalive_timeout=20,
                 enable_cleanup_closed=False,
                 ssl=self._tls,
+                resolver=self._resolver,
                 socket_factory=guarded_socket if self._guarded else open_socket,
             )
             self._session = aiohttp.ClientSession(
@@ -78,7 +128,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 proxy=self._proxy,
             )
         except Exception as error:
-            raise failure_of(error, request.url.host) from error
+            raise failure_of(error, request.url.host, self._proxy is not None) from error
         return httpx.Response(
             response.status,
             headers=[(name.lower(), value) for name, value in response.raw_headers],
@@ -121,36 +171,50 @@ _ERRNO = {
     errno.ETIMEDOUT: ("timeout", "did not answer"),
 }
 
+_BY_CLASS: tuple[tuple[type[Exception], str, str], ...] = (
+    (aiohttp.ConnectionTimeoutError, "timeout", "no connection to {host} in time"),
+    (TimeoutError, "timeout", "{host} did not answer in time"),
+    (aiohttp.ClientPayloadError, "reset", "{host} broke off in the middle of its answer"),
+    (aiohttp.ServerDisconnectedError, "reset", "{host} closed the connection without an answer"),
+)
 
-def failure_of(error: BaseException, host: str) -> TransportFailure:
-    """The failure that one of aiohttp's (or the system's) errors stands for."""
+
+def failure_of(error: Exception, host: str, proxied: bool = False) -> TransportFailure:
+    """The failure that one of aiohttp's (or the system's) errors stands for.
+
+    Any error at all: a server must not be able to raise one here that nobody thought of. `proxied`: the connection
+    was one to the proxy, and so is what went wrong with it.
+    """
     cause: Any = getattr(error, "os_error", None) or error
-    if BLOCKED in str(error) or BLOCKED in str(cause):
+    host = host[:_LONGEST_NAME]
+    if isinstance(error, OSError) and BLOCKED in f"{error} {cause}":
         text = f"{host} is at an address that is not public; allow_private_networks: true would permit it"
         return TransportFailure("blocked", text)
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return TransportFailure("dns", f"there is no host {host} (DNS: {cause})")
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         return TransportFailure("tls", f"no secure connection to {host}: {_reason(error)}")
-    if isinstance(error, (aiohttp.ServerTimeoutError, TimeoutError, asyncio.TimeoutError)):
-        return TransportFailure("timeout", f"{host} did not answer in time")
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return TransportFailure("reset", f"{host} broke off in the middle of its answer")
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return TransportFailure("reset", f"{host} closed the connection without an answer")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return TransportFailure("unreachable", f"the proxy does not lead to {host}: it answers {error.status}")
+    if isinstance(error, (aiohttp.InvalidURL, UnicodeError)):
+        subject = "the proxy's address" if proxied else host
+        return TransportFailure("protocol", f"{subject} is no usable address: {_reason(error)}")
+    if isinstance(error, aiohttp.ClientConnectorError) and proxied:
+        host = "the proxy"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        if getattr(cause, "errno", None) in (socket.EAI_AGAIN, socket.EAI_FAIL):
+            return TransportFailure("dns", f"the name of {host} could not be looked up: {_reason(cause)}")
+        return TransportFailure("dns", f"there is no host {host} (DNS: {_reason(cause)})")
+    for of, kind, text in _BY_CLASS:
+        if isinstance(error, of):
+            return TransportFailure(kind, text.format(host=host))
     number = getattr(cause, "errno", None)
     if number in _ERRNO:
         kind, text = _ERRNO[number]
         return TransportFailure(kind, f"{host} {text}")
-    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ClientOSError)):
-        if "Connect call failed" in str(cause):
-            return TransportFailure("refused", f"{host} refused the connection")
-        return TransportFailure("unreachable", f"{host} cannot be reached: {_reason(cause)}")
-    if isinstance(error, (aiohttp.ClientError, ValueError)):
-        return TransportFailure("protocol", f"{host} does not speak proper HTTP: {_reason(error)}")
+    if "Connect call failed" in str(cause):  # to each of several addresses
+        return TransportFailure("refused", f"{host} refused the connection")
     if isinstance(error, OSError):
-        return TransportFailure("unreachable", f"{host} cannot be reached: {_reason(error)}")
-    raise error
+        return TransportFailure("unreachable", f"{host} cannot be reached: {_reason(cause)}")
+    return TransportFailure("protocol", f"{host} does not speak proper HTTP: {_reason(error)}")
 
 
 def _reason(error: BaseException) -> str:
