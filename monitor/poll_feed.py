@@ -249,8 +249,8 @@ def source_values(
         now=now,
     )
     policy = policy_of(run, run.sites[source.site], source.url)
-    known = schedule.loads(source.schedule) if source.schedule else schedule.start(policy, seed=source.id)
-    state = schedule.observe(schedule.with_policy(known, policy), poll)
+    known = schedule.loads(source.schedule) if source.schedule else schedule.start(policy, source.id, run.population)
+    state = schedule.observe(schedule.with_policy(known, policy), poll, run.population)
     decision = schedule.decide(state, _utc(now))
     retry_at = freshness(reply, _utc(now)).retry_at
     next_at, reason = decision.at.timestamp(), decision.text

@@ -13,6 +13,7 @@ from monitor.core.url import host_of
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.model import Event
 from monitor.parse_pool import ParsePool
+from monitor.schedule import USUAL, Population
 from monitor.store.database import Database
 from monitor.store.events import Route
 from monitor.store.sources import SiteRow
@@ -32,6 +33,8 @@ class Runtime:
     rows: dict[str, SiteRow] = field(default_factory=dict)
     routes: list[Route] = field(default_factory=list)
     prices: dict[tuple[float | None, float | None], float] = field(default_factory=dict)
+    aims: set[tuple[float | None, float | None]] = field(default_factory=set)
+    population: Population = USUAL
 
     def use(self, config: Config) -> None:
         """Take `config` as the one in force."""

@@ -3,13 +3,14 @@
 from monitor.core.schedule import decide, observe
 from monitor.core.schedule_bounds import overflow_horizon
 from monitor.core.schedule_population import USUAL, Population, population
-from monitor.core.schedule_price import Outlook, outlook, price_for
+from monitor.core.schedule_price import Demand, Outlook, demand, outlook, price_for
 from monitor.core.schedule_state import Bound, Decision, Hints, Policy, Poll, State, dumps, loads, start, with_policy
 
 __all__ = [
     "USUAL",
     "Bound",
     "Decision",
+    "Demand",
     "Hints",
     "Outlook",
     "Policy",
@@ -17,6 +18,7 @@ __all__ = [
     "Population",
     "State",
     "decide",
+    "demand",
     "dumps",
     "loads",
     "observe",

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from monitor.core.schedule_bounds import HINT_LIMIT
 from monitor.core.schedule_plan import UPPER, burst_horizon, capacity_of, entries_per_arrival
@@ -30,8 +31,18 @@ class Outlook:
     delay: float
 
 
+class Demand(NamedTuple):
+    """What the price needs to know of one document: the mean root of its rate (per second), its shortest and longest
+    interval (seconds), its rate (entries a second)."""
+
+    root: float
+    shortest: float
+    longest: float
+    rate: float
+
+
 def price_for(
-    states: Iterable[State],
+    states: Iterable[State | Demand],
     now: datetime,
     *,
     target_delay: float | None = None,
@@ -41,7 +52,8 @@ def price_for(
 
     Exactly one of the two is given, and positive. Where the limits on the intervals keep a target out of reach, the
     price is the one that comes nearest: the lowest that still gains delay, or the highest that still spares polls.
-    An empty population has the default price. Raises ValueError for neither or both, or a number that is not positive.
+    An empty population has the default price. `demand` of a state may stand for it, where all would not fit in memory.
+    Raises ValueError for neither or both, or a number that is not positive.
     """
     given = target_delay if requests_per_day is None else requests_per_day
     if (target_delay is None) == (requests_per_day is None) or given is None or not 0 < given < math.inf:
@@ -59,31 +71,33 @@ def price_for(
     return math.exp((low + high) / 2.0)
 
 
-def outlook(states: Iterable[State], now: datetime, price: float) -> Outlook:
+def outlook(states: Iterable[State | Demand], now: datetime, price: float) -> Outlook:
     """What the population would cost and get at another price."""
     polls, entries, waited = _sums(_groups(states, now), price)
     return Outlook(price, polls * DAY, entries * DAY, waited / entries if entries > 0 else 0.0)
 
 
-def _groups(states: Iterable[State], now: datetime) -> list[tuple[float, float, float, float, float]]:
-    """Documents of like rate and limits, together: (number, mean root, shortest, longest interval, entries a second).
+def demand(state: State, now: datetime) -> Demand | None:
+    """What a document asks for; None where the server bars it by Retry-After beyond `now`: it costs nothing."""
+    if state.retry_at is not None and state.retry_at > now.timestamp():
+        return None
+    learnt, policy = state.learnt, state.policy
+    rate = month_rate(state.counts, state.exposures, state.prior) * entries_per_arrival(state) / 3600.0
+    longest = policy.max_interval
+    if learnt.window:
+        longest = min(longest, capacity_of(state) / (rate * UPPER), burst_horizon(state))
+    shortest = max(policy.min_interval, min(HINT_LIMIT, max(state.max_age or 0.0, learnt.ttl or 0.0)))
+    return Demand(state.variability * learnt.evenness * math.sqrt(rate), shortest, max(longest, shortest), rate)
 
-    A document that the server bars by Retry-After beyond `now` costs nothing and is left out.
-    """
-    moment = now.timestamp()
+
+def _groups(states: Iterable[State | Demand], now: datetime) -> list[tuple[float, float, float, float, float]]:
+    """Documents of like rate and limits, together: (number, mean root, shortest, longest interval, sum of rates)."""
     found: dict[tuple[int, int, float], list[float]] = {}
     for state in states:
-        if state.retry_at is not None and state.retry_at > moment:
+        one = demand(state, now) if isinstance(state, State) else state
+        if one is None:
             continue
-        learnt = state.learnt
-        rate = month_rate(state.counts, state.exposures, state.prior) * entries_per_arrival(state) / 3600.0
-        root = state.variability * learnt.evenness * math.sqrt(rate)
-        policy = state.policy
-        longest = policy.max_interval
-        if learnt.window:
-            longest = min(longest, capacity_of(state) / (rate * UPPER), burst_horizon(state))
-        shortest = max(policy.min_interval, min(HINT_LIMIT, max(state.max_age or 0.0, learnt.ttl or 0.0)))
-        longest = max(longest, shortest)
+        root, shortest, longest, rate = one
         key = (round(64 * math.log(root)), round(16 * math.log(longest)), shortest)
         group = found.get(key)
         if group is None:

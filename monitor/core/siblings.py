@@ -33,7 +33,7 @@ class Pair:
     """What news in one source has shown of another; decayed, constant in size.
 
     `trials` polls of the second came within `FOLLOW` of news in the first, `hits` of them found news, where `chance` of
-    them would have done so by the second's own rate. `lag` is in seconds, from the news of the first to that of the second.
+    them would have done so by the second's own rate. `lag` is in seconds, from the first to the second.
     """
 
     trials: float = 0.0

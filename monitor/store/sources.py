@@ -244,12 +244,14 @@ class ScheduleRow:
     schedule: str
 
 
-def schedules(connection: Connection) -> list[ScheduleRow]:
-    """Each active feed that was ever polled."""
+def schedules(connection: Connection, after: int, limit: int) -> list[ScheduleRow]:
+    """Active feeds that were ever polled, in the order of their ids, from the one behind `after` on."""
     query = (
         select(source.c.id, site.c.name, source.c.url, source.c.state, source.c.next_at, source.c.schedule)
         .select_from(source.join(site))
-        .where(source.c.active, source.c.kind == "feed", source.c.schedule.is_not(None))
+        .where(source.c.active, source.c.kind == "feed", source.c.schedule.is_not(None), source.c.id > after)
+        .order_by(source.c.id)
+        .limit(limit)
     )
     return [ScheduleRow(*row) for row in connection.execute(query)]
 
