@@ -6,29 +6,24 @@ What servers and networks do is a value here, never an exception: `get` and `pos
 from __future__ import annotations
 
 import asyncio
-import re
 import ssl
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self
-from urllib.parse import urljoin, urlsplit
 
-import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_random
 
-from monitor.core.decode import CappedInflate
+from monitor.core.address import Address, address_of, follow
+from monitor.core.decode import BOMB_BYTES, BOMB_RATIO, CappedInflate
 from monitor.core.http import Failure, Redirect, Reply, Validators, conditional_headers
 from monitor.guard import allowed_by_name
-from monitor.transport import AiohttpTransport, Resolver, TransportFailure
+from monitor.transport import AiohttpTransport, Answer, Resolver, TransportFailure
 from monitor.turns import Turns
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 BODIES = frozenset({200, 226})
 """The answers whose body is the document; of any other the status is what counts."""
-
-_SAFE = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+/[!$%&'()*+,./0-9:;=?@A-Z_a-z~-]*")
-"""Addresses that can go out byte for byte: whatever httpx might make of them is not asked."""
 
 _COMPRESSED = frozenset({"gzip", "x-gzip", "deflate"})
 _FOREIGN = frozenset({"br", "zstd", "compress", "x-compress", "dcb", "dcz"})
@@ -85,6 +80,7 @@ class Fetcher:
         self._transports: dict[tuple[bool, str | None, float], AiohttpTransport] = {}
         self._resolver = Resolver(policy.total)
         self._tls = ssl.create_default_context()
+        self._tls.set_alpn_protocols(["http/1.1"])
 
     async def __aenter__(self) -> Self:
         return self
@@ -172,55 +168,45 @@ class Fetcher:
         """One request and its answer, in its turn, within `seconds` once it has begun."""
         policy = ask.policy
         try:
-            parsed = httpx.URL(url)
-            name = f"{parsed.host}:{parsed.port or ''}"
-        except (httpx.InvalidURL, ValueError) as error:
-            return _failed(url, "protocol", f"{_shown(url)} is no usable address: {_shown(str(error))}")
-        if parsed.scheme not in ("http", "https") or not parsed.host:
-            return _failed(url, "protocol", f"{_shown(url)} is no http or https address")
-        if policy.proxy and not policy.allow_private_networks and not allowed_by_name(parsed.host):
-            text = f"{parsed.host} is not a public address; allow_private_networks: true would permit it"
+            to = address_of(url)
+        except ValueError as error:
+            return _failed(url, "protocol", _shown(str(error)))
+        if policy.proxy and not policy.allow_private_networks and not allowed_by_name(to.host):
+            text = f"{to.host} is not a public address; allow_private_networks: true would permit it"
             return _failed(url, "blocked", text)
+        name = f"{to.host.rstrip('.')}:{to.port or ''}"
         await self._turns.take(name, policy.per_host, policy.host_delay)
         began = time.perf_counter()
         conditions = conditional_headers(ask.validators, url)
         try:
             async with asyncio.timeout(seconds):
-                reply = await self._exchange(url, parsed, ask, conditions)
+                reply = await self._exchange(url, to, ask, conditions)
         except TransportFailure as error:
             reply = _failed(url, error.kind, str(error))
         except TimeoutError:
-            text = f"no whole answer from {parsed.host} within {policy.total_timeout:g} s"
+            text = f"no whole answer from {to.host} within {policy.total_timeout:g} s"
             reply = _failed(url, "timeout", text)
         finally:
             self._turns.leave(name)
         return replace(reply, seconds=time.perf_counter() - began, sent=ask.validators if conditions else None)
 
-    async def _exchange(self, url: str, parsed: httpx.URL, ask: _Ask, conditions: Mapping[str, str]) -> Reply:
-        # The transport is called directly: of a client's work (cookies, auth, redirects) we want none.
-        request = httpx.Request(
-            ask.method,
-            parsed,
-            headers=[(k.encode(), v.encode(errors="replace")) for k, v in (*ask.headers.items(), *conditions.items())],
-            content=ask.content,
-            extensions={"as_published": url} if _SAFE.fullmatch(url) else {},
-        )
-        response = await self._transport(ask.policy).handle_async_request(request)
-        headers = _by_name(response.headers.raw)
+    async def _exchange(self, url: str, to: Address, ask: _Ask, conditions: Mapping[str, str]) -> Reply:
+        headers = {**ask.headers, **conditions} if conditions else ask.headers
+        answer = await self._transport(ask.policy).send(ask.method, to, headers, ask.content)
         try:
-            if response.status_code in (204, 304) or ask.method == "HEAD":
+            if answer.status in (204, 304) or ask.method == "HEAD":
                 body = _Body(complete=True)
-            elif response.status_code in BODIES and ask.method == "GET":
-                body = await _read(response, headers, ask.policy.max_bytes)
+            elif answer.status in BODIES and ask.method == "GET":
+                body = await _read(answer, ask.policy.max_bytes)
             else:
-                body = await _glance(response, headers)
+                body = await _glance(answer)
         finally:
-            await response.aclose()
+            answer.close()
         return Reply(
             url=url,
             final_url=url,
-            status=response.status_code,
-            headers=headers,
+            status=answer.status,
+            headers=answer.headers,
             body=body.data,
             complete=body.complete,
             failure=body.failure,
@@ -245,28 +231,29 @@ class _Body:
     failure: Failure | None = None
 
 
-async def _read(response: httpx.Response, headers: Mapping[str, str], cap: int) -> _Body:
+async def _read(answer: Answer, cap: int) -> _Body:
     """The body, decoded, within `cap` bytes on the wire and within `cap` decoded; what was read of a cut one."""
-    codings = {name.strip() for name in headers.get("content-encoding", "").lower().split(",")}
+    codings = {name.strip() for name in answer.headers.get("content-encoding", "").lower().split(",")}
     body = _Body()
     parts: list[bytes] = []
     if foreign := codings & _FOREIGN:
         text = f"the body has the content coding {foreign.pop()}, which was not asked for"
         body.failure = Failure("protocol", text)
         return body
-    length = headers.get("content-length", "")
+    length = answer.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > cap):
         body.failure = _too_large(cap)
         return body
-    stream = response.stream
-    assert isinstance(stream, httpx.AsyncByteStream)
     # One layer: what is compressed more often is peeled by its bytes when it is parsed.
     inflate = CappedInflate(cap) if codings & _COMPRESSED else None
+    made = 0
     try:
-        async for chunk in stream:
+        while chunk := await answer.read():
             body.wire += len(chunk)
-            parts.append(inflate.feed(chunk) if inflate else chunk)
-            if body.wire > cap or (inflate is not None and inflate.capped):
+            part = inflate.feed(chunk) if inflate else chunk
+            parts.append(part)
+            made += len(part)
+            if body.wire > cap or (inflate and inflate.capped) or made > max(BOMB_BYTES, body.wire * BOMB_RATIO):
                 body.failure = _too_large(cap)
                 return body
     except TransportFailure as error:
@@ -280,28 +267,15 @@ async def _read(response: httpx.Response, headers: Mapping[str, str], cap: int) 
     return body
 
 
-async def _glance(response: httpx.Response, headers: Mapping[str, str]) -> _Body:
+async def _glance(answer: Answer) -> _Body:
     """A body that nobody waits for: a redirect's, an error's, a webhook's. It is short, or left; it fails nothing."""
     try:
         async with asyncio.timeout(GLANCE_SECONDS):
-            body = await _read(response, headers, GLANCE_BYTES)
+            body = await _read(answer, GLANCE_BYTES)
     except TimeoutError:
         return _Body()
     body.failure = None
     return body
-
-
-def _by_name(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Header fields by lower-case name. Values are UTF-8 where they can be, so that they go back as they came."""
-    names: dict[str, str] = {}
-    for field, content in raw:
-        name = field.decode("latin-1").lower()
-        try:
-            value = content.decode()
-        except UnicodeDecodeError:
-            value = content.decode("latin-1")
-        names[name] = f"{names[name]}, {value}" if name in names else value
-    return names
 
 
 def _follow(here: str, location: str, policy: FetchPolicy, steps: int, seen: set[str]) -> str | Failure:
@@ -309,15 +283,13 @@ def _follow(here: str, location: str, policy: FetchPolicy, steps: int, seen: set
     if steps >= policy.max_redirects:
         return Failure("redirects", f"more than {policy.max_redirects} redirects")
     try:
-        there = urljoin(here, location)
-        scheme = urlsplit(there).scheme
-    except ValueError as error:
-        return Failure("protocol", f"redirects to {_shown(location)}, which is no usable address: {_shown(str(error))}")
+        there = follow(here, location)
+        scheme = address_of(there).scheme
+    except ValueError:
+        return Failure("protocol", f"redirects to {_shown(location)}, which is no http or https address")
     if there in seen:
         return Failure("redirects", f"redirects in a circle, back to {_shown(there)}")
-    if scheme not in ("http", "https"):
-        return Failure("protocol", f"redirects to {_shown(there)}, which is no http or https address")
-    if scheme == "http" and urlsplit(here).scheme == "https" and not policy.allow_downgrade:
+    if scheme == "http" and here[:6].lower() == "https:" and not policy.allow_downgrade:
         return Failure(
             "downgrade", f"redirects from https to {_shown(there)}; name that address yourself if you trust it"
         )

@@ -1,32 +1,37 @@
-"""httpx's transport interface over aiohttp's connections.
+"""The seam to aiohttp: an address and header fields in, a status, header fields and raw body bytes out.
 
-httpx's own pool does not scale to hundreds of hosts; aiohttp's does. This is the seam between the two: requests and
-responses are httpx's, sockets are aiohttp's. URLs go out byte for byte as httpx holds them, bodies come in raw, no
-cookie is kept, no proxy is taken from the environment.
+Nothing else of the product knows aiohttp. Request targets go out byte for byte, bodies come in raw, no cookie is kept,
+no proxy is taken from the environment, and every error has one of `core.http.Failure`'s kinds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from string import punctuation
 from typing import Any
+from urllib.parse import quote, unquote_to_bytes
 
 import aiohttp
-import httpx
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from monitor.core.address import Address
 from monitor.guard import BLOCKED, guarded_socket, open_socket
 
 MAX_HEADER_LINE = 65_536
 _LONGEST_NAME = 200
+KEEP_ALIVE = 5.0
+"""Seconds that an idle connection is kept: enough for the files of one tree, few enough for thousands of hosts."""
 
 
-class TransportFailure(httpx.TransportError):
+class TransportFailure(Exception):  # noqa: N818 - what fails is told by `kind`
     """A connection that did not work out. `kind` is one of `core.http.Failure`'s."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -70,7 +75,57 @@ def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
     return found
 
 
-class AiohttpTransport(httpx.AsyncBaseTransport):
+class Answer:
+    """The head of a response. `headers` have lower-case names; `read` gives the body."""
+
+    __slots__ = ("_host", "_response", "headers", "status")
+
+    def __init__(self, response: aiohttp.ClientResponse, host: str) -> None:
+        self.status = response.status
+        self.headers = _fields(response.raw_headers)
+        self._response = response
+        self._host = host
+
+    async def read(self) -> bytes:
+        """The next bytes of the body, still encoded; empty at its end. Raises TransportFailure where it breaks off."""
+        try:
+            return await self._response.content.readany()
+        except Exception as error:
+            raise failure_of(error, self._host) from error
+
+    def close(self) -> None:
+        """Give the connection back where the body was read to its end; else close it: the rest is not wanted."""
+        if self._response.content.at_eof():
+            self._response.release()
+        else:
+            self._response.close()
+
+
+SINGLE = frozenset(
+    {"age", "content-length", "content-type", "date", "etag", "expires", "last-modified", "location", "retry-after"}
+)
+"""Fields that are no lists: of repeats the first counts, a joined one would be no value at all (RFC 9110, 5.3)."""
+
+
+def _fields(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Header fields by lower-case name. Values are UTF-8 where they can be, so that they go back as they came."""
+    names: dict[str, str] = {}
+    for key, content in raw:
+        name = key.decode("latin-1").lower()
+        try:
+            value = content.decode()
+        except UnicodeDecodeError:
+            if name == "etag":
+                continue  # it could not be sent back verbatim
+            value = quote(content, safe=punctuation) if name == "location" else content.decode("latin-1")
+        if name not in names:
+            names[name] = value
+        elif name not in SINGLE:
+            names[name] = f"{names[name]}, {value}"
+    return names
+
+
+class AiohttpTransport:
     """One pool of connections; `guarded` lets it connect to public addresses only."""
 
     def __init__(
@@ -95,8 +150,7 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 limit=0,  # the fetcher holds the limits
                 limit_per_host=0,
                 ttl_dns_cache=60,
-                keepalive_timeout=20,
-                enable_cleanup_closed=False,
+                keepalive_timeout=KEEP_ALIVE,
                 ssl=self._tls,
                 resolver=self._resolver,
                 socket_factory=guarded_socket if self._guarded else open_socket,
@@ -115,51 +169,31 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
             self._session._retry_connection = False
         return self._session
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send one request; raises TransportFailure."""
-        headers = [(k, v) for k, v in request.headers.multi_items() if k not in ("host", "connection")]
+    async def send(self, method: str, to: Address, headers: Mapping[str, str], content: bytes | None) -> Answer:
+        """Send one request; returns once the head of the answer is there. Raises TransportFailure."""
+        if to.userinfo is not None:
+            secret = b64encode(unquote_to_bytes(to.userinfo)).decode()
+            headers = {"authorization": f"Basic {secret}", **headers}
+        host = f"[{to.host}]" if ":" in to.host else to.host
         try:
             response = await self._open().request(
-                request.method,
-                yarl.URL(request.extensions.get("as_published") or str(request.url), encoded=True),
+                method,
+                # The target as the path: taken apart, an empty query would be lost.
+                yarl.URL.build(scheme=to.scheme, host=host, port=to.port, path=to.target, encoded=True),
                 headers=headers,
-                data=await request.aread() or None,
+                data=content,
                 allow_redirects=False,
                 proxy=self._proxy,
             )
         except Exception as error:
-            raise failure_of(error, request.url.host, self._proxy is not None) from error
-        return httpx.Response(
-            response.status,
-            headers=[(name.lower(), value) for name, value in response.raw_headers],
-            stream=_Body(response, request.url.host),
-            request=request,
-        )
+            raise failure_of(error, to.host, self._proxy is not None) from error
+        return Answer(response, to.host)
 
     async def aclose(self) -> None:
         """Close every connection."""
         if self._session is not None:
             await self._session.close()
             self._session = None
-
-
-class _Body(httpx.AsyncByteStream):
-    def __init__(self, response: aiohttp.ClientResponse, host: str) -> None:
-        self._response = response
-        self._host = host
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._response.content.iter_chunked(65_536):
-                yield chunk
-        except Exception as error:
-            raise failure_of(error, self._host) from error
-
-    async def aclose(self) -> None:
-        if self._response.content.at_eof():
-            self._response.release()
-        else:
-            self._response.close()  # the rest is not wanted; the connection cannot be used again
 
 
 _ERRNO = {
@@ -169,6 +203,7 @@ _ERRNO = {
     errno.EHOSTUNREACH: ("unreachable", "cannot be reached"),
     errno.ENETUNREACH: ("unreachable", "cannot be reached: there is no network"),
     errno.ETIMEDOUT: ("timeout", "did not answer"),
+    errno.EMFILE: ("unreachable", "was not tried: too many files are open here (ulimit -n)"),
 }
 
 _BY_CLASS: tuple[tuple[type[Exception], str, str], ...] = (
@@ -206,12 +241,11 @@ def failure_of(error: Exception, host: str, proxied: bool = False) -> TransportF
     for of, kind, text in _BY_CLASS:
         if isinstance(error, of):
             return TransportFailure(kind, text.format(host=host))
-    number = getattr(cause, "errno", None)
-    if number in _ERRNO:
-        kind, text = _ERRNO[number]
-        return TransportFailure(kind, f"{host} {text}")
-    if "Connect call failed" in str(cause):  # to each of several addresses
-        return TransportFailure("refused", f"{host} refused the connection")
+    # Where each of several addresses failed in a way of its own, their errors are one text.
+    for number in (getattr(cause, "errno", None), *map(int, re.findall(r"\[Errno (\d+)\]", str(cause)))):
+        if number in _ERRNO:
+            kind, text = _ERRNO[number]
+            return TransportFailure(kind, f"{host} {text}")
     if isinstance(error, OSError):
         return TransportFailure("unreachable", f"{host} cannot be reached: {_reason(cause)}")
     return TransportFailure("protocol", f"{host} does not speak proper HTTP: {_reason(error)}")

@@ -10,11 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from typing import Literal
+from typing import Literal, TypeGuard
 
 LONGEST_FRESHNESS = 7 * 86400.0
 LONGEST_RETRY = 86400.0
 """A server that asks to wait longer than a day is asked again after a day."""
+
+LONGEST_VALIDATOR = 2048
+"""Servers take some 8,000 bytes of header fields in all; real validators have a few dozen."""
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 Verdict = Literal["modified", "unchanged", "gone", "throttled", "refused", "missing", "failed"]
 
@@ -52,7 +57,8 @@ class Failure:
 class Reply:
     """What came of a request, redirects followed. `status` is None where there was no answer.
 
-    `headers` have lower-case names, repeats joined by a comma (RFC 9110, 5.3); `body` is content-decoded; `complete`
+    `headers` have lower-case names, repeats of lists joined by a comma, of others the first (RFC
+    9110, 5.3); `body` is content-decoded; `complete`
     is False where the transfer was cut: the length was not met, or the coding's trailer lacks or is wrong. `seconds`
     is the time of the exchanges, redirects included, waits for a turn not; `wire_bytes` the size of the body as sent.
     `sent` are the validators that went out with the last request of the chain.
@@ -82,16 +88,21 @@ class Freshness:
 def conditional_headers(validators: Validators | None, url: str) -> dict[str, str]:
     """The header fields of a conditional request (RFC 9110, 13.1.2 and 13.1.3).
 
-    Validators go back byte for byte, both if both were given, and only to the URL that gave them.
+    Validators go back byte for byte, both if both were given, and only to the URL that gave them. One that no request
+    can carry (control characters, over `LONGEST_VALIDATOR`) does not go at all: it would fail every request to come.
     """
     if validators is None or validators.url != url:
         return {}
     headers = {}
-    if validators.etag:
+    if _sendable(validators.etag):
         headers["If-None-Match"] = validators.etag
-    if validators.last_modified:
+    if _sendable(validators.last_modified):
         headers["If-Modified-Since"] = validators.last_modified
     return headers
+
+
+def _sendable(validator: str | None) -> TypeGuard[str]:
+    return validator is not None and 0 < len(validator) <= LONGEST_VALIDATOR and not _CONTROLS.search(validator)
 
 
 def renew(previous: Validators | None, reply: Reply) -> Validators | None:
