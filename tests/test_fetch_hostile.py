@@ -304,10 +304,11 @@ def test_validators_do_not_follow_to_another_host() -> None:
 
 
 def test_names_that_nobody_answers_for_keep_no_other_name_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    answered, real = threading.Event(), socket.getaddrinfo
+    answered, asked, real = threading.Event(), threading.Semaphore(0), socket.getaddrinfo
 
     def look_up(host: Any, *args: Any, **options: Any) -> Any:
         if str(host).endswith(".invalid"):
+            asked.release()
             answered.wait(30)
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return real(host, *args, **options)
@@ -318,6 +319,11 @@ def test_names_that_nobody_answers_for_keep_no_other_name_waiting(monkeypatch: p
         async with serving(says(answer("200 OK", b"x"))) as server, Fetcher(POLICY) as fetcher:
             dead = [asyncio.create_task(fetcher.get(f"http://n{n}.invalid/")) for n in range(60)]
             try:
+                for _ in range(4):  # the fewest threads that the event loop's own pool has
+                    while not asked.acquire(blocking=False):
+                        await asyncio.sleep(0)
+                for _ in range(50):
+                    await asyncio.sleep(0)  # all are queued by now
                 assert (await fetcher.get(server.url(host="localhost"))).body == b"x"
                 assert not any(task.done() for task in dead)
             finally:

@@ -81,6 +81,22 @@ def test_each_request_holds_its_own_limit(limits: list[int], most: int) -> None:
     run(go())
 
 
+def test_newcomers_with_a_higher_limit_do_not_starve_who_waits() -> None:
+    async def go() -> None:
+        turns, order = Turns(10), []
+
+        async def visit(name: str, limit: int) -> None:
+            await turns.take("h", limit, 0)
+            order.append(name)
+            await asyncio.sleep(1)
+            turns.leave("h")
+
+        await asyncio.gather(visit("first", 1), visit("patient", 1), *(visit("newcomer", 3) for _ in range(6)))
+        assert order[:2] == ["first", "patient"]
+
+    run(go())
+
+
 def test_who_waits_for_a_slow_host_takes_no_place_of_all() -> None:
     async def go() -> None:
         turns = Turns(2)
