@@ -100,7 +100,8 @@ class Sketch(Policy):
 
     def next(self, at: float, low: int, high: int) -> float:
         if math.isnan(self.last):
-            low, self.last = max(0, high - self.feed.window), self.feed.times[max(0, high - self.feed.window)] - 1.0
+            low = max(0, high - self.feed.window)
+            self.last = (self.feed.times[low] if low < high else at) - 1.0
         passed = (at - self.last) / DAY
         kept = math.exp(-passed / 7.0)
         self.count, self.exposure = self.count * kept + high - low, self.exposure * kept + 7.0 * (1.0 - kept)

@@ -138,7 +138,8 @@ def read_trace(path: Path) -> Iterator[Feed]:
 
 def read_series(path: Path) -> Feed | None:
     """The last 28 days of a captured feed: each entry at its own date where the captures bear that out, else at the
-    first capture that shows it; the window is what a capture shows. None where fewer than 20 entries came."""
+    first capture that shows it; the window is what a capture shows. None where fewer than 20 entries came, or where the
+    captures are too far apart to tell: more than 2 % of them share no entry with the one before."""
     with tarfile.open(path) as archive:
         versions = sorted(
             (_captured(member.name), file.read())
@@ -149,10 +150,11 @@ def read_series(path: Path) -> Feed | None:
     versions = [version for version in versions if version[0] > last - (DAYS + 1) * DAY]
     known: dict[str, float] = {}
     sizes: list[int] = []
-    before = -math.inf
+    before, torn = -math.inf, 0
     for at, data in versions:
         entries = list(_entries(data))
         sizes.append(len(entries))
+        torn += bool(known) and not any(key in known for key, _ in entries)
         for key, date in entries:
             if key not in known:
                 known[key] = date if date is not None and (before - DAY < date or before < 0) and date <= at else at
@@ -160,7 +162,7 @@ def read_series(path: Path) -> Feed | None:
     times = sorted(known.values())
     begin = versions[0][0]
     days = (last - begin) / DAY
-    if days < 1.5 or len(times) - bisect.bisect(times, begin) < 20:
+    if days < 1.5 or torn > 0.02 * len(versions) or len(times) - bisect.bisect(times, begin) < 20:
         return None
     return Feed("series", times, max(1, sorted(sizes)[len(sizes) // 2]), begin, days, min(float(WARM_UP), days / 4.0))
 

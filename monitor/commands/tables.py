@@ -67,10 +67,10 @@ def parse_since(text: str, now: float | None = None) -> float:
 
 def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str, Any]:
     """One source as `status --json` prints it; instants as RFC 3339, spans in seconds, rates in entries a day."""
-    rate = interval = None
+    rate = interval = delay = risk = None
     if row.schedule:
         decision = schedule.decide(schedule.loads(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
-        rate = round(decision.mean_rate, 3)
+        rate, delay, risk = round(decision.mean_rate, 3), round(decision.delay, 1), round(decision.risk, 6)
     if row.last_at is not None:
         interval = round(row.next_at - row.last_at, 1)
     return {
@@ -84,6 +84,8 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
         "last_status": row.last_status,
         "rate_per_day": rate,
         "interval_seconds": interval,
+        "expected_delay_seconds": delay,
+        "overflow_risk": risk,
         "next_poll": when(row.next_at),
         "reason": row.reason,
         "failures": row.failures,
@@ -109,7 +111,21 @@ def status(url: str, *, as_json: bool) -> None:
         print_json(data)
         return
     table = Table(box=None, pad_edge=False)
-    for name in ("SITE", "KIND", "SOURCE", "STATE", "LAST", "RESULT", "PAGES", "RATE/D", "EVERY", "NEXT", "ERROR"):
+    for name in (
+        "SITE",
+        "KIND",
+        "SOURCE",
+        "STATE",
+        "LAST",
+        "RESULT",
+        "PAGES",
+        "RATE/D",
+        "EVERY",
+        "DELAY",
+        "RISK",
+        "NEXT",
+        "ERROR",
+    ):
         table.add_column(
             name,
             overflow="fold" if name in ("SOURCE", "ERROR") else "ellipsis",
@@ -126,6 +142,8 @@ def status(url: str, *, as_json: bool) -> None:
             str(item["pages"]),
             f"{item['rate_per_day']:.1f}" if item["rate_per_day"] is not None else "",
             span(item["interval_seconds"]) if item["interval_seconds"] is not None else "",
+            span(item["expected_delay_seconds"]) if item["expected_delay_seconds"] is not None else "",
+            f"{item['overflow_risk']:.2g}" if item["overflow_risk"] is not None else "",
             "now" if row.next_at <= now else f"in {span(row.next_at - now)}",
             clean(row.last_error or ""),
         )
@@ -166,13 +184,14 @@ def explain(url: str, subject: str, *, as_json: bool) -> bool:
 
 
 def _why(row: SourceRow, now: float) -> dict[str, Any]:
+    siblings = {"sibling_polls_with_news": f"{row.woken_news} of {row.woken} on news of another source"}
     if not row.schedule:
-        return {"bounds": []}
-    decision = schedule.decide(schedule.loads(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
-    return {
+        return siblings | {"bounds": []}
+    state = schedule.loads(row.schedule)
+    decision = schedule.decide(state, datetime.fromtimestamp(row.last_at or now, UTC))
+    return siblings | {
         "decided_by": decision.reason,
-        "expected_delay_seconds": round(decision.delay, 1),
-        "overflow_risk": round(decision.risk, 6),
+        "polls_with_news": f"{state.found - row.woken_news} of {state.polls - row.woken} scheduled",
         "bounds": [
             {"name": b.name, "kind": b.kind, "seconds": round(b.seconds, 1), "text": b.text} for b in decision.bounds
         ],

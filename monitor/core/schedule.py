@@ -46,6 +46,10 @@ def decide(state: State, now: datetime) -> Decision:
         choice.apply([limits.floor("skip", last, skipped - last, "the feed names hours or days without news")])
     choice.apply(_ceilings(state, last, since, ahead.overflow))
     choice.apply(_floors(state, last, min(ahead.economy, state.policy.max_interval)))
+    if state.learnt.hub:
+        choice.bounds.append(
+            Bound("websub", "note", 0.0, "the feed names a WebSub hub, which could push its news", last)
+        )
     due = max(choice.due, moment)
     expected, delay = ahead.waiting(due - since)
     return Decision(

@@ -100,7 +100,7 @@ def _next(
     population: Population,
 ) -> State:
     since = min(clock, at)
-    changes |= {"clock": at, "new": poll.new, "elapsed": at - since}
+    changes |= {"clock": at, "new": poll.new, "elapsed": at - since, "found": state.found + (poll.new > 0)}
     if at < learnt.seen_to:
         learnt = replace(learnt, seen_to=at)
     found: list[Arrival] = []

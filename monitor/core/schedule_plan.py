@@ -16,8 +16,8 @@ FADED = 14.0
 """Hours after which a burst is over."""
 KNOTS = tuple(hours * 3600.0 for hours in (0.5, 1.5, 4.0, 9.0, 24.0, 48.0, 96.0, 168.0, 336.0, 720.0))
 """Between two of these the level counts as even when the window is reckoned with."""
-BURST = 2.0
-"""A burst may bring this multiple of what its best two hours brought, by a decayed count."""
+BURST_LIMIT = 3.0
+SHORT_WATCH = 10.0
 REGIME_DAYS = 60.0
 """How long a regime lasts on average; it may be followed by any that the population knows."""
 UPPER = 1.5
@@ -188,9 +188,15 @@ def capacity_of(state: State) -> float:
 
 
 def burst_horizon(state: State) -> float:
-    """Seconds in which a burst like the greatest seen, out of the quiet, fills the window; `inf` where none can."""
+    """Seconds in which a burst somewhat over the greatest seen, out of the quiet, fills the window; `inf` if none can.
+
+    The greatest of n spans of two hours is what one in n exceeds. With an exponential tail one in 1 / LOSS exceeds
+    ln(1 / LOSS) / ln(n) times as much: twice what a few days showed, a fifth more than a month did.
+    """
     window = state.learnt.window
-    greatest = state.learnt.peak * entries_per_arrival(state) * BURST
+    spans = max(SHORT_WATCH, state.exposures[4] / SCALES[1])
+    beyond = min(BURST_LIMIT, max(1.0, -math.log(LOSS) / math.log(spans)))
+    greatest = state.learnt.peak * entries_per_arrival(state) * beyond
     return SCALES[1] * 3600.0 * window / greatest if greatest > window else math.inf
 
 

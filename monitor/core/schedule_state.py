@@ -84,7 +84,8 @@ class Poll:
 
 
 class Bound(NamedTuple):
-    """One limit on the next poll: `at` or later (`floor`), or `at` or earlier (`ceiling`), and why, in words.
+    """One limit on the next poll: `at` or later (`floor`), or `at` or earlier (`ceiling`), and why, in words; or a fact
+    that limits nothing (`note`).
 
     `seconds` is the limit counted from the poll at `since` (POSIX seconds): the last one, or the last that succeeded.
     """
@@ -191,6 +192,8 @@ class State:
     policy: Policy
     seed: int = 0
     polls: int = 0
+    found: int = 0
+    """Polls that found news, the first not counted."""
     fails: int = 0
     first_at: float | None = None
     last_at: float | None = None
@@ -244,6 +247,7 @@ def dumps(state: State) -> str:
             policy.price,
             state.seed,
             state.polls,
+            state.found,
             state.fails,
             state.first_at,
             state.last_at,
@@ -267,10 +271,10 @@ def dumps(state: State) -> str:
 def loads(text: str) -> State:
     """The state from the text that `dumps` gave. Raises ValueError, KeyError or TypeError where it is none."""
     data = json.loads(text)
-    if not isinstance(data, list) or len(data) != 22 or data[0] != FORM:
+    if not isinstance(data, list) or len(data) != 23 or data[0] != FORM:
         raise ValueError("not the state of a schedule")
-    shortest, longest, price, seed, polls, fails, first_at, last_at, clock, new, elapsed = data[1:12]
-    counts, exposures, explained, expected, odds, variability, prior, max_age, retry_at, known = data[12:]
+    shortest, longest, price, seed, polls, found, fails, first_at, last_at, clock, new, elapsed = data[1:13]
+    counts, exposures, explained, expected, odds, variability, prior, max_age, retry_at, known = data[13:]
     values: list[Any] = [tuple(value) if type(value) is list else value for value in known]
     learnt = Learnt(*values)
     object.__setattr__(learnt, "text", text[text.index("\n") + 1 : -1])
@@ -278,6 +282,7 @@ def loads(text: str) -> State:
         Policy(shortest, longest, price),
         seed,
         polls,
+        found,
         fails,
         first_at,
         last_at,

@@ -316,6 +316,12 @@ def test_skipped_days_end_with_the_day() -> None:
     assert end == (START + timedelta(days=2)).timestamp()
 
 
+def test_a_hub_is_noted_and_limits_nothing() -> None:
+    with_hub, without = with_hints(Hints(hub=True)), with_hints(Hints())
+    assert [bound.kind for bound in with_hub.bounds if bound.name == "websub"] == ["note"]
+    assert with_hub.at == without.at
+
+
 def test_an_unchanged_document_keeps_what_it_said() -> None:
     dates = [START - HOUR * number for number in range(1, 21)]
     state = first_poll(dates, START, Policy(price=10), hints=Hints(ttl=5000.0, max_age=60.0))
