@@ -387,6 +387,7 @@ def main() -> None:
     parser.add_argument("--feeds", type=int, default=156)
     parser.add_argument("--budgets", type=float, nargs="+", default=[12.0, 48.0])
     parser.add_argument("--sigmas", type=float, nargs="+", default=[1.0], help="spread of the rates, log-normal")
+    parser.add_argument("--harsh", action="store_true", help="deeper nights, more of the entries in bursts")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--policies", nargs="+", default=[name for name, *_ in POLICIES])
     parser.add_argument("--corpus", type=Path, default=None, help="a directory with traces/ and series/")
@@ -398,7 +399,9 @@ def main() -> None:
     for sigma in options.sigmas if "population" in options.parts else ():
         print(f"\nsimulated population, rates log-normal around 4 a day, sigma {sigma:g}")
         random_ = random.Random(options.seed)
-        feeds = [make(KINDS[number % len(KINDS)], random_, sigma) for number in range(options.feeds)]
+        feeds = [
+            make(KINDS[number % len(KINDS)], random_, sigma, harsh=options.harsh) for number in range(options.feeds)
+        ]
         table(feeds, options.budgets, options.policies, options.kinds)
     corpus = options.corpus or Path(__file__).resolve().parents[2] / "shared" / "corpus"
     names = [name for name in options.policies if name != TRUTH]
