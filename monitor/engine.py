@@ -92,8 +92,6 @@ class Engine:
             proxy=config.defaults.proxy,
         )
         endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
-        run.use(config)
-        self._deliverer.use(endpoints)
         now = run.clock()
 
         def sync(connection: Connection) -> None:
@@ -109,6 +107,9 @@ class Engine:
             run.rows = rows
 
         await run.db.run(sync)
+        # Only now: whoever looks at a site of the configuration in force finds its row, also while this was under way.
+        run.use(config)
+        self._deliverer.use(endpoints)
 
     # ---------------------------------------------------------------- one pass
 
