@@ -150,6 +150,8 @@ async def _parsed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -
         sitemap = await walk.run.pool.sitemap(data.data, reply.final_url or document.url)
     except (NotASitemap, ParseCrash) as error:
         return Outcome("failed", reply.status, str(error)), ()
+    if not transferred and sitemap.kind == "text":
+        sitemap = replace(sitemap, rows=sitemap.rows[:-1])  # the last line of a cut list may be half an address
     sitemap = replace(sitemap, complete=sitemap.complete and transferred)
     children = [row.url for row in sitemap.rows if row.child]
     memory = document.memory()
