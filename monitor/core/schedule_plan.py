@@ -16,7 +16,7 @@ FADED = 14.0
 """Hours after which a burst is over."""
 KNOTS = tuple(hours * 3600.0 for hours in (0.5, 1.5, 4.0, 9.0, 24.0, 48.0, 96.0, 168.0, 336.0, 720.0))
 """Between two of these the level counts as even when the window is reckoned with."""
-BURST_LIMIT = 3.0
+BURST_LEAST, BURST_MOST = 2.0, 3.0
 SHORT_WATCH = 10.0
 REGIME_DAYS = 60.0
 """How long a regime lasts on average; it may be followed by any that the population knows."""
@@ -191,11 +191,12 @@ def burst_horizon(state: State) -> float:
     """Seconds in which a burst somewhat over the greatest seen, out of the quiet, fills the window; `inf` if none can.
 
     The greatest of n spans of two hours is what one in n exceeds. With an exponential tail one in 1 / LOSS exceeds
-    ln(1 / LOSS) / ln(n) times as much: twice what a few days showed, a fifth more than a month did.
+    ln(1 / LOSS) / ln(n) times as much: three times what a day showed. It is never taken for less than twice: the tails
+    of bursts are heavier, and a month is short.
     """
     window = state.learnt.window
     spans = max(SHORT_WATCH, state.exposures[4] / SCALES[1])
-    beyond = min(BURST_LIMIT, max(1.0, -math.log(LOSS) / math.log(spans)))
+    beyond = min(BURST_MOST, max(BURST_LEAST, -math.log(LOSS) / math.log(spans)))
     greatest = state.learnt.peak * entries_per_arrival(state) * beyond
     return SCALES[1] * 3600.0 * window / greatest if greatest > window else math.inf
 
