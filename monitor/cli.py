@@ -111,12 +111,12 @@ def run(
 
     Example: monitor run --once --all
     """
-    from monitor.commands import daemon  # noqa: PLC0415 - keeps --help fast
-
     if everything and not once:
         fail("--all needs --once", 2)
     set_up_logging(verbose=verbose, quiet=quiet)
     context = open_config(config, database)
+    from monitor.commands import daemon  # noqa: PLC0415 - half a second that no mistake has to wait for
+
     code = guarded(lambda: daemon.run(context.config, context.database, once=once, everything=everything, quiet=quiet))
     raise typer.Exit(code)
 
@@ -124,15 +124,16 @@ def run(
 @app.command()
 def check(
     config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,  # taken like everywhere, though nothing is stored
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
     """Validate the configuration and read each source once, changing nothing."""
+    set_up_logging(verbose=verbose, quiet=quiet)
+    context = open_config(config, database)
     from monitor.commands import look  # noqa: PLC0415
 
-    set_up_logging(verbose=verbose, quiet=quiet)
-    context = open_config(config, None)
     raise typer.Exit(look.check(context.config, as_json=as_json))
 
 
@@ -165,10 +166,10 @@ def status(
     quiet: QuietOption = False,
 ) -> None:
     """A table of the sources: state, last poll and its result, rate, interval, next poll, last error."""
-    from monitor.commands import tables  # noqa: PLC0415
-
     set_up_logging(verbose=verbose, quiet=quiet)
     url = database_url(config, database)
+    from monitor.commands import tables  # noqa: PLC0415
+
     guarded(lambda: tables.status(url, as_json=as_json))
 
 
@@ -182,10 +183,10 @@ def explain(
     quiet: QuietOption = False,
 ) -> None:
     """Why a source is polled when it is, or everything known of one page."""
-    from monitor.commands import tables  # noqa: PLC0415
-
     set_up_logging(verbose=verbose, quiet=quiet)
     url = database_url(config, database)
+    from monitor.commands import tables  # noqa: PLC0415
+
     if not guarded(lambda: tables.explain(url, subject, as_json=as_json)):
         fail(f"nothing is known of {subject}: no source and no page has this address")
 
@@ -210,12 +211,12 @@ def events(
 
     Example: monitor events --since 1d --type 'url.*' --format jsonl
     """
-    from monitor.commands import tables  # noqa: PLC0415
-
     set_up_logging(verbose=verbose, quiet=quiet)
     if form not in ("", "jsonl", "table"):
         fail(f"--format {form}: use jsonl or table", 2)
     url = database_url(config, database)
+    from monitor.commands import tables  # noqa: PLC0415
+
     try:
         after = tables.parse_since(since) if since else None
     except ValueError as error:

@@ -60,6 +60,7 @@ def words(entry: Entry) -> tuple[str | None, str]:
     return entry.title, re.sub(r"[\d\s.,:]+", " ", entry.summary or "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", series())
 def test_replay_finds_every_entry_once_and_reads_what_a_full_read_gives(name: str) -> None:
     seen: set[str] = set()
@@ -105,6 +106,7 @@ def test_hash_is_still_where_nothing_was_edited(name: str) -> None:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("archive", SUITES)
 def test_any_part_known_gives_what_a_full_read_gives(archive: str) -> None:
     for name, data in members(archive):

@@ -71,6 +71,7 @@ def test_every_file_has_a_row_for_each_tag(archive: str) -> None:
     assert seen > 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("series", SERIES)
 def test_every_capture_of_a_series_has_a_row_for_each_tag(series: str) -> None:
     if not (corpus_path() / f"series/{series}.tar.xz").exists():

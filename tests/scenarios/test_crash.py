@@ -14,6 +14,8 @@ import pytest
 from monitor.newsroom import Newsroom
 from tests.scenarios.processes import Monitor, Receiver, baselines, live, log_of, read, settled, until, write_config
 
+pytestmark = pytest.mark.slow
+
 KILLS = 20
 
 

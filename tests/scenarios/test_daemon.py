@@ -18,6 +18,8 @@ import pytest
 from monitor.newsroom import Newsroom
 from tests.scenarios.processes import Monitor, Receiver, live, log_of, read, settled, until, write_config
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def room() -> Iterator[Newsroom]:

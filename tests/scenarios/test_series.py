@@ -16,6 +16,8 @@ from tests.scenarios.account import Account, Steps, account_feed, account_sitema
 from tests.scenarios.replay import Replay, Told, moments, sampled, staged, versions
 from tests.scenarios.watch import shared_pool
 
+pytestmark = pytest.mark.slow
+
 MOST = 12
 """Versions of each series; `benchmarks/replay.py` replays them all."""
 

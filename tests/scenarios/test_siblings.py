@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from monitor import schedule
 from monitor.config import Poll
 from monitor.store import siblings as sibling_store
@@ -95,6 +97,7 @@ def test_no_sibling_is_polled_before_its_server_allows(tmp_path: Path) -> None:
         assert (barred.retry_at or 0) <= barred.next_at
 
 
+@pytest.mark.slow
 def test_a_pair_that_never_follows_is_let_go(tmp_path: Path) -> None:
     with watching(tmp_path) as watch:
         options(watch, FEED, NEWS, SPORT)
