@@ -94,6 +94,7 @@ BODY = b"<rss>" + b"news " * 2000 + b"</rss>"
         (gzip.compress(BODY)[:-9], "gzip", None, False),
         (b"", "gzip", b"", True),
     ],
+    ids=["gzip", "members", "zlib", "deflate", "labelled wrongly", "no length", "cut", "empty"],
 )
 def test_content_codings(payload: bytes, coding: str, body: bytes | None, complete: bool) -> None:
     async def go() -> None:
