@@ -21,7 +21,7 @@ Place = tuple[str | int, ...]
 """Where a value stands: ``("sites", 0, "feeds", 1)``."""
 
 MAX_BYTES = 8_000_000
-MAX_VALUES = 1_000_000
+MAX_VALUES = 300_000
 MAX_DEPTH = 40
 
 _TAG = "tag:yaml.org,2002:"

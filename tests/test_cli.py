@@ -152,6 +152,7 @@ def test_a_second_run_on_the_same_database_is_refused(site: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_demo_tells_of_every_article_and_ends_by_itself(tmp_path: Path) -> None:
     done = monitor("demo", "--seconds", "16", cwd=tmp_path)
     assert done.returncode == 0

@@ -63,6 +63,7 @@ def test_a_child_sitemap_that_fails_makes_nothing_missing(tmp_path: Path, troubl
         assert pages(watch.once()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/sitemap_index.xml", "/news-sitemap.xml", "/feed.xml"])
 @pytest.mark.parametrize("trouble", [500, "html", "truncate", "empty"])
 def test_a_root_that_fails_makes_nothing_missing_and_loses_nothing(
