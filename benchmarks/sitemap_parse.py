@@ -1,4 +1,4 @@
-"""How long a sitemap of 50,000 URLs takes, in times of what lxml takes for the bare tree.
+"""How long a sitemap of 50,000 URLs takes: in times of lxml's bare tree, and of the standard library's ElementTree.
 
 Run: python benchmarks/sitemap_parse.py
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import time
 from collections.abc import Callable
+from xml.etree import ElementTree
 
 from lxml import etree
 
@@ -51,6 +52,16 @@ def best(function: Callable[[], object], repeats: int = 5) -> float:
     return min(times)
 
 
+def peer(data: bytes) -> list[tuple[str | None, str | None]] | None:
+    """The usual way: addresses and dates as texts, undated, unchecked, and nothing at all of a damaged document."""
+    try:
+        root = ElementTree.fromstring(data)
+    except ElementTree.ParseError:
+        return None
+    space = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+    return [(url.findtext(f"{space}loc"), url.findtext(f"{space}lastmod")) for url in root.iter(f"{space}url")]
+
+
 def main() -> None:
     documents = {
         "plain": plain(),
@@ -63,8 +74,13 @@ def main() -> None:
         body = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
         tree = best(lambda body=body: etree.fromstring(body, etree.XMLParser(recover=True)))  # type: ignore[misc]
         whole = best(lambda data=data: parse_sitemap(data, ADDRESS))  # type: ignore[misc]
+        other = best(lambda body=body: peer(body)) if peer(body) is not None else None  # type: ignore[misc]
+        against = f"{other * 1000:5.0f} ms, ratio {whole / other:4.1f}" if other is not None else "refuses it"
         rows = len(parse_sitemap(data, ADDRESS).rows)
-        print(f"{name:16} {rows:6} rows  {whole * 1000:6.0f} ms  tree {tree * 1000:5.0f} ms  ratio {whole / tree:5.1f}")
+        print(
+            f"{name:16} {rows:6} rows {whole * 1000:5.0f} ms; "
+            f"tree {tree * 1000:4.0f} ms, ratio {whole / tree:4.1f}; ElementTree {against}"
+        )
 
 
 if __name__ == "__main__":

@@ -25,6 +25,9 @@ BOMB_BYTES = 16 * 1024 * 1024
 """What an expansion beyond `BOMB_RATIO` may yield before it is refused."""
 
 GZIP = b"\x1f\x8b"
+ZLIB = (b"x\x01", b"x\x5e", b"x\x9c", b"x\xda")
+"""How zlib data begins with a window of 32 KiB, the only one in use (RFC 1950, section 2.2)."""
+
 _STEP = 262_144
 _SLICE = 16_384
 _MEMBERS = 10_000  # a member of twenty bytes costs as much to open as one of 64 KiB
@@ -162,7 +165,7 @@ def _salvage(decoder: zlib._Decompress, data: bytes, room: int) -> bytes:
 
 
 def decode(data: bytes, cap: int = CAP) -> Decoded:
-    """Peel gzip off `data` by its magic bytes: at most three layers, at most `cap` bytes in any of them. Never raises.
+    """Peel gzip and zlib off `data` by magic bytes: at most three layers, at most `cap` bytes in any. Never raises.
 
     A cut or damaged layer gives what could be inflated, `complete` False and a problem (``gzip.damaged``,
     ``gzip.cap``). A bomb (`BOMB_RATIO`, `BOMB_BYTES`) gives nothing, ``gzip.bomb``; so does a fourth layer,
@@ -171,7 +174,7 @@ def decode(data: bytes, cap: int = CAP) -> Decoded:
     wire = len(data)
     problems: list[Problem] = []
     layers = 0
-    while data.startswith(GZIP):
+    while data.startswith(GZIP) or _is_zlib(data):
         if layers == LAYERS:
             problems.append(Problem("gzip.layers", "start", f"compressed more than {LAYERS} times over"))
             return Decoded(b"", False, layers, tuple(problems))
@@ -188,6 +191,17 @@ def decode(data: bytes, cap: int = CAP) -> Decoded:
         if inflate.trailing:
             problems.append(Problem("gzip.trailing", "end", "there are further bytes behind the compressed data"))
     return Decoded(data, True, layers, tuple(problems))
+
+
+def _is_zlib(data: bytes) -> bool:
+    """Whether zlib data begins here. Its two bytes could be text (``x^``), but what follows is not ASCII for long."""
+    if not data.startswith(ZLIB) or data[:64].isascii():
+        return False
+    try:
+        zlib.decompressobj(_ZLIB).decompress(data[:_SLICE], 1)
+    except zlib.error:
+        return False
+    return True
 
 
 def _expand(inflate: CappedInflate, data: bytes, bomb: int) -> bytes | None:

@@ -21,11 +21,13 @@ PROTOCOL_NEWS = 1_000
 """`news:news` blocks that Google reads of a file."""
 
 
-def parse_sitemap(data: bytes, url: str, *, max_rows: int = MAX_ROWS, cap: int = CAP) -> Sitemap:
+def parse_sitemap(data: bytes, url: str, *, max_rows: int = MAX_ROWS, cap: int = CAP, whole: bool = True) -> Sitemap:
     """Read a sitemap: urlset, index, text list, RSS, Atom or RDF; gzip is peeled off.
 
     `url` is the document's own address, against which relative ones are resolved. At most `max_rows` rows and `cap`
-    uncompressed bytes are read; a document that has more is not complete. Of damaged documents the rows that are
+    uncompressed bytes are read; a document that has more is not complete. `whole` False says that the transfer was cut
+    short, or that `decode` found so: nothing is complete then, and the last line of a text list, which shows no end, is
+    left out. Of damaged documents the rows that are
     undamaged themselves are returned, with `complete` False; white space, forbidden characters, unknown entities and
     namespace errors are problems that cost no row and leave a document complete. Raises only NotASitemap, for HTML,
     JSON, error documents, an empty body, anything else that is no sitemap, and damage that leaves not a single row.
@@ -33,17 +35,19 @@ def parse_sitemap(data: bytes, url: str, *, max_rows: int = MAX_ROWS, cap: int =
     peeled = decode(data, cap=cap)
     problems = list(peeled.problems)
     body = peeled.data
-    complete = peeled.complete
+    complete = peeled.complete and whole
     if len(body) > cap:
         problems.append(Problem("size.cap", f"byte {cap}", f"larger than {cap} bytes; read up to there"))
         body, complete = body[:cap], False
+    elif len(body) > CAP:
+        problems.append(Problem("size.protocol", "document", f"{len(body)} bytes; the protocol allows {CAP}"))
     text = to_utf8(body, problems)
     if not text or text.isspace():
         raise NotASitemap("the body is empty" if complete else "nothing could be read of the compressed data")
     if is_text_list(text.lstrip()):
-        rows, whole = read_text(text, url, problems, max_rows=max_rows, whole=complete)
+        rows, complete = read_text(text, url, problems, max_rows=max_rows, whole=complete)
         _note_size(problems, len(rows), 0)
-        return Sitemap("text", url, tuple(rows), whole, problems=tuple(problems))
+        return Sitemap("text", url, tuple(rows), complete, problems=tuple(problems))
     return _read_xml(text, url, complete, problems, max_rows)
 
 

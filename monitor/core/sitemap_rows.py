@@ -23,6 +23,8 @@ _MAX_FIELD = 65_536  # characters of a title or description
 _MAX_FIELDS = 200  # elements of one news, image or video block
 _SPACE = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u200b\u2060\ufeff"
 _OTHER = re.compile(r"image|video|news|media", re.I)
+_BURIED = re.compile(r"https?://", re.I)
+_PROSE = re.compile(r"[\r\n][^\r\n]*\S[ \t]+\S")  # a line of several words: a warning, no part of an address
 _ENTITY = re.compile(r"&([\w.:-]+);")
 _NO_DATE = Date("", None, None)
 _ROLES = frozenset({"loc", "lastmod", "news", "image", "video", "link"})
@@ -178,11 +180,16 @@ class Reader:
             self.damaged = True
             self._note("row.entity", "the address holds an entity of the document's own; it is left out")
             return None
+        web = text[:8].lower().startswith(("http://", "https://"))
         address = absolute(text, self._url_of_document) if len(text) <= MAX_ADDRESS else None
+        if len(text) <= MAX_ADDRESS and (_PROSE.search(text) or (not web and text[0] != "/" and _BURIED.search(text))):
+            self.damaged = True
+            self._note("row.address", f"there is other text beside the address: {text[:80]!r}")
+            return None
         if address is None:
             self._note("row.address", f"not an http or https address: {text[:80]!r}")
             return None
-        if not text[:8].lower().startswith(("http://", "https://")):
+        if not web:
             self._note("row.relative", "the address is relative; sitemaps want absolute ones")
         elif "\ufffd" in text:
             self._note("row.encoding", "the address holds a character that could not be decoded")
@@ -335,12 +342,16 @@ def _image(element: Any) -> Image:
 
 
 def _fields(element: Any) -> dict[str, list[str]]:
-    """Texts of the elements below that hold no further ones, by local name."""
+    """Texts of the elements below by local name; whole where markup stands within a text, none of mere containers."""
     found: dict[str, list[str]] = {}
     for child in islice(element.iterdescendants("*"), _MAX_FIELDS):
-        text = child.text and child.text.strip()
-        if text and len(child) == 0:
-            found.setdefault(local(child.tag), []).append(_clean(text))
+        text = child.text
+        if len(child) and ((text and text.strip()) or any(inner.tail and inner.tail.strip() for inner in child)):
+            text = text_of(child)
+        elif len(child):
+            continue
+        if text and (text := _clean(text)):
+            found.setdefault(local(child.tag), []).append(text)
     return found
 
 

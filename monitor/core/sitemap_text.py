@@ -45,6 +45,7 @@ _WIDER = {
     "macintosh": "mac_roman",
 }
 _WRONG_BYTES = 10_000
+_BLOCK = 65_536  # bytes decoded at a time: an error carries a copy of what it was found in
 _BREAK = re.compile(r"[\r\n]+")
 _SPACE = re.compile(r"\s")
 _HTML = re.compile(rb"<!doctype html|<(?:html|head|body|script|title|meta)[\s>]", re.I)
@@ -112,22 +113,23 @@ def _mended_utf8(data: bytes, problems: list[Problem]) -> bytes:
         pass
     else:
         return data
-    view = memoryview(data)
     parts = []
-    at = 0
-    for _ in range(_WRONG_BYTES):
+    at = wrong = 0
+    while at < len(data):
+        block = data[at : at + _BLOCK]
         try:
-            parts.append(codecs.utf_8_decode(view[at:], "strict", True)[0])
-            break
+            text, used = codecs.utf_8_decode(block, "strict", at + len(block) == len(data))
         except UnicodeDecodeError as error:
-            parts.append(codecs.utf_8_decode(view[at : at + error.start])[0])
-            if error.reason == "unexpected end of data":  # cut within a character: nothing is wrong with the rest
-                break
-            parts.append(data[at + error.start : at + error.end].decode("cp1252", "replace"))
-            at += error.end
-    else:
-        parts = [data.decode("cp1252", "replace")]
-    if at:
+            text, used = block[: error.start].decode("utf-8"), error.end
+            if error.reason != "unexpected end of data":  # else cut within a character: nothing is wrong with the rest
+                text += block[error.start : error.end].decode("cp1252", "replace")
+                wrong += 1
+        parts.append(text)
+        at += used
+        if wrong == _WRONG_BYTES:
+            parts = [data.decode("cp1252", "replace")]
+            break
+    if wrong:
         _note_encoding(problems, "utf-8")
     return "".join(parts).encode("utf-8")
 
@@ -145,8 +147,9 @@ def is_text_list(data: bytes) -> bool:
 def read_text(data: bytes, url: str, problems: list[Problem], *, max_rows: int, whole: bool) -> tuple[list[Row], bool]:
     """The rows of a plain list (sitemaps.org, "Text file"): one absolute URL a line; and whether all were read.
 
-    Lines that hold more than an address are left out, with a problem. Of a list that is not `whole` the last line is
-    left out: it may be cut. Raises NotASitemap where most lines are no address.
+    Lines that hold anything but an address are left out, with a problem: not all were read then, but for comments
+    (``#``). Of a list that is not `whole` the last line is left out: it may be cut. Raises NotASitemap where most lines
+    are no address.
     """
     lines = [line for line in map(str.strip, _BREAK.split(data.decode("utf-8", "replace"))) if line]
     if not whole:
@@ -165,6 +168,7 @@ def read_text(data: bytes, url: str, problems: list[Problem], *, max_rows: int, 
             rows.append(Row(address))
             continue
         wrong += 1
+        whole = whole and line.startswith("#")
         if len(problems) < MAX_PROBLEMS:
             problems.append(Problem("row.address", f"row {number}", f"not an address: {line[:80]!r}"))
     if wrong > len(rows):

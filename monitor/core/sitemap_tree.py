@@ -30,7 +30,7 @@ _ROOTS: dict[bytes, Form] = {
 }
 _ROOT = re.compile(rb"<((?:[a-z_][\w.-]*:)?(urlset|sitemapindex|rss|feed|rdf))(?=[\s/>])", re.I)
 _PROLOG = re.compile(
-    rb"(?:\s++|<\?.*?\?>|<!--.*?-->|(<!DOCTYPE[^\[<>]*+(?:\[(?:[^\]\"'<]++|\"[^\"]*+\"|'[^']*+'|<!--(?:.*?-->|.*)|<)*+\]\s*+)?+>))*+",
+    rb"(?:\s++|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|(<!DOCTYPE[^\[<>]*+(?:\[(?:[^\]\"'<]++|\"[^\"]*+\"|'[^']*+'|<!--(?:.*?-->|.*)|<)*+\]\s*+)?+>))*+",
     re.DOTALL | re.I,
 )
 _FIRST = re.compile(rb"<([A-Za-z_][\w.:-]*)")
@@ -128,7 +128,7 @@ def _rows(data: bytes, form: Form, problems: list[Problem], lines: int) -> tuple
         except etree.XMLSyntaxError as error:
             first = error
     mending = _mend(data)
-    for step in () if flooded else (_root_replaced, _names_lowered):
+    for step in () if flooded or not _has_end(mending.data) else (_root_replaced, _names_lowered):
         step(mending)
         try:
             root = _parse(mending.data)
@@ -143,6 +143,14 @@ def _rows(data: bytes, form: Form, problems: list[Problem], lines: int) -> tuple
         line = (first.position[0] or 1) + lines if first.position else 1
         problems.append(Problem("xml.damaged", f"line {line}", f"not well-formed: {_POSITION.sub('', first.msg)}"))
     return _of_pieces(mending, form, problems), False
+
+
+def _has_end(data: bytes) -> bool:
+    """Whether the root, which `data` begins with, is closed anywhere: no mending completes a document that was cut."""
+    root, opening = _ROOT.match(data), _OPENING.match(data)
+    if root is None or (opening is not None and opening[0].endswith(b"/>")):
+        return True
+    return re.search(rb"</%s\s*+>" % re.escape(root[1]), data, re.I) is not None
 
 
 def _parse(data: bytes) -> Any:

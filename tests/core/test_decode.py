@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.core.decode import BOMB_BYTES, CappedInflate, decode
+from monitor.core.decode import BOMB_BYTES, CappedInflate, Decoded, decode
 from tests.corpus import members
 
 TEXT = b"".join(b"<url><loc>https://example.com/%d</loc></url>" % i for i in range(20_000))
@@ -23,6 +23,20 @@ def rules(data: bytes, cap: int = 10_000_000) -> list[str]:
 def test_plain_data_passes_as_it_is() -> None:
     decoded = decode(TEXT)
     assert (decoded.data, decoded.complete, decoded.layers, decoded.problems) == (TEXT, True, 0, ())
+
+
+@pytest.mark.parametrize("level", [1, 5, 6, 9])
+def test_zlib_is_known_by_its_bytes(level: int) -> None:
+    packed = zlib.compress(TEXT, level)
+    decoded = decode(packed)
+    assert (decoded.data, decoded.complete, decoded.layers) == (TEXT, True, 1)
+    assert not decode(packed[:-4]).complete
+    assert decode(gzip.compress(packed)).data == TEXT
+
+
+@pytest.mark.parametrize("text", [b"x^2 + y^2", b"x^", b"x\x01", b"x\x9c\xff\xff not compressed"])
+def test_text_that_begins_as_zlib_does_is_left_alone(text: bytes) -> None:
+    assert decode(text) == Decoded(text)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
@@ -153,3 +167,12 @@ def test_damaged_bodies_of_the_corpus() -> None:
     for name in ("truncated-crc-error.gz", "unexpected-eof.gz"):
         assert not found[name].complete
         assert len(found[name].data) > 5_000
+
+
+def test_layers_and_bombs_of_the_corpus() -> None:
+    found = dict(members("sitemaps/scrapy-compressed.tar.gz"))
+    pages = {name: decode(found[name]) for name in ("html-gzip-deflate.bin", "html-gzip-deflate-gzip.bin")}
+    assert [page.layers for page in pages.values()] == [2, 3]
+    assert all(page.complete and page.data.startswith(b"<!DOCTYPE HTML>") for page in pages.values())
+    bomb = decode(found["bomb-deflate.bin"], cap=1_000_000)
+    assert (len(bomb.data), [problem.rule for problem in bomb.problems]) == (1_000_000, ["gzip.cap"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import codecs
 import gzip
 import tracemalloc
-from datetime import UTC, datetime
+import zlib
 
 import pytest
 
 from monitor.core.sitemap import parse_sitemap
-from monitor.model import Alternate, Image, News, NotASitemap, Sitemap
+from monitor.model import NotASitemap, Sitemap
 
 URL = "https://h.example/maps/sitemap.xml"
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -74,6 +74,7 @@ WHOLE: dict[str, tuple[bytes, list[str], list[str]]] = {
     "forbidden character by number": (loc("https://h.example/&#0;a"), AB[:1], ["xml.entity"]),
     "characters by number": (loc("https://h.example&#x2F;&#97;"), AB[:1], []),
     "BOM and blank lines": (codecs.BOM_UTF8 + b"\n\n" + urlset(A, B), AB, ["xml.blank"]),
+    "BOM twice": (codecs.BOM_UTF8 * 2 + b"\n" + codecs.BOM_UTF8 + urlset(A, B), AB, ["xml.blank"]),
     "30 spaces": (b" " * 30 + urlset(A, B), AB, ["xml.blank"]),
     "UTF-16 with BOM": (urlset(A, B).decode().replace("UTF-8", "UTF-16").encode("utf-16"), AB, []),
     "UTF-16 without BOM": (urlset(A, B).decode().replace("UTF-8", "UTF-16").encode("utf-16-le"), AB, []),
@@ -120,21 +121,19 @@ WHOLE: dict[str, tuple[bytes, list[str], list[str]]] = {
     "empty loc": (urlset("<url><loc> </loc></url>", B), AB[1:], ["row.loc"]),
     "no address": (urlset("<url><loc>javascript:1</loc></url>", B), AB[1:], ["row.address"]),
     "relative": (loc("/a"), AB[:1], ["row.relative"]),
+    "address over two lines": (loc("https://h.example/\r\n  a"), ["https://h.example/  a"], []),
     "all spaces of Unicode": (loc("\u00a0\u200b\n https://h.example/a \u3000\ufeff"), AB[:1], []),
     "trailing comment and zero bytes": (urlset(A, B) + b"\n<!-- cached -->\0\0", AB, ["xml.control"]),
     "DOCTYPE": (urlset(A, B).replace(b"<urlset", b'<!DOCTYPE urlset SYSTEM "x.dtd" [ <!-- ]> " --> ]><urlset'), AB, []),
     "CRLF": (urlset(A, B).replace(b">", b">\r\n"), AB, []),
     "gzip": (gzip.compress(urlset(A, B)), AB, []),
+    "zlib": (zlib.compress(urlset(A, B)), AB, []),
     "gzip twice": (gzip.compress(gzip.compress(urlset(A, B))), AB, []),
     "url in an index": (f"<sitemapindex>{A}{B}</sitemapindex>".encode(), AB, ["rows.mixed"]),
     "text": (b"\xef\xbb\xbfhttps://h.example/a\r\nhttps://h.example/b", AB, []),
     "text, Mac": (b"https://h.example/a\rhttps://h.example/b\r", AB, []),
     "text in UTF-16": ("https://h.example/a\nhttps://h.example/b".encode("utf-16"), AB, []),
-    "text with more than addresses": (
-        b"https://h.example/a\nhttps://h.example/c\t2024\nhttps://h.example/b",
-        AB,
-        ["row.address"],
-    ),
+    "text with a comment": (b"https://h.example/a\n# old ones\nhttps://h.example/b", AB, ["row.address"]),
     "RSS": (
         b"<rss><channel><link>/</link><image><url>/i</url></image><item><link>https://h.example/a</link></item>"
         b"<item><guid>https://h.example/b</guid></item></channel></rss>",
@@ -170,6 +169,23 @@ DAMAGED: dict[str, tuple[bytes, list[str], list[str]]] = {
         AB[1:],
         ["row.markup", "row.loc"],
     ),
+    "warning in plain text within a loc": (
+        urlset("<url><loc>\nNotice: x in /y.php on line 3\nhttps://h.example/x</loc></url>", B),
+        AB[1:],
+        ["row.address"],
+    ),
+    "warning in plain text behind an address": (
+        urlset("<url><loc>https://h.example/\nNotice: x in /y.php on line 3\n</loc></url>", B),
+        AB[1:],
+        ["row.address"],
+    ),
+    "address behind rubbish": (urlset("<url><loc>?&gt;https://h.example/x</loc></url>", B), AB[1:], ["row.address"]),
+    "text with more than addresses": (
+        b"https://h.example/a\nhttps://h.example/c\t2024\nhttps://h.example/b",
+        AB,
+        ["row.address"],
+    ),
+    "text with an error behind": (b"https://h.example/a\nhttps://h.example/b\n<br>Fatal error", AB, ["row.address"]),
     "cut in an entry": (urlset(A, B)[:-12], AB[:1], ["xml.damaged"]),
     "cut in a loc": (urlset(A, "<url><loc>https://h.example/abc")[:-9], AB[:1], ["xml.damaged"]),
     "no end tag": (urlset(A, B)[:-9], AB, ["xml.damaged"]),
@@ -276,96 +292,6 @@ def test_an_index_entry_may_be_bare_text() -> None:
     assert [(row.url, row.child) for row in sitemap.rows] == [("https://h.example/s.xml", True)]
 
 
-def test_lastmod_keeps_what_was_understood_and_does_not_leak() -> None:
-    dates = ["2024", "2024-05-06T10:11Z", "2024-05-06T10:11:12", "0000-00-00", " ", None]
-    rows = [f"<url><loc>/{i}</loc>{f'<lastmod>{d}</lastmod>' if d else ''}</url>" for i, d in enumerate(dates)]
-    first = read(urlset(*rows)).rows
-    again = read(urlset("<!-- not plain -->", *rows)).rows
-    assert first == again
-    assert [row.lastmod_text for row in first] == [
-        "2024",
-        "2024-05-06T10:11Z",
-        "2024-05-06T10:11:12",
-        "0000-00-00",
-        None,
-        None,
-    ]
-    assert [row.lastmod_precision for row in first] == ["year", "minute", "second", None, None, None]
-    assert [row.lastmod_zone for row in first] == [False, True, False, False, True, True]
-    assert [row.lastmod_problem for row in first] == [None, None, None, "sentinel", None, None]
-    assert first[1].lastmod == datetime(2024, 5, 6, 10, 11, tzinfo=UTC)
-
-
-NEWS = (
-    '<url><loc>https://h.example/n</loc><n:news xmlns:n="http://www.google.com/schemas/sitemap-news/0.9"><n:publication>'
-    "<n:name>The Example</n:name><n:language>en</n:language></n:publication><n:access>Subscription</n:access>"
-    "<n:genres>PressRelease, Blog</n:genres><n:publication_date>2024-05-06T10:11:12+02:00</n:publication_date>"
-    "<n:title>A &amp; B</n:title><n:keywords>a, b,,c</n:keywords><n:stock_tickers>NASDAQ:A</n:stock_tickers>"
-    "</n:news></url>"
-)
-
-
-def test_news() -> None:
-    sitemap = read(urlset(NEWS, B))
-    assert sitemap.is_news
-    assert sitemap.rows[0].news == News(
-        title="A & B",
-        publication_date=datetime(2024, 5, 6, 8, 11, 12, tzinfo=UTC),
-        publication_date_text="2024-05-06T10:11:12+02:00",
-        name="The Example",
-        language="en",
-        access="Subscription",
-        genres=("PressRelease", "Blog"),
-        keywords=("a", "b", "c"),
-        stock_tickers=("NASDAQ:A",),
-    )
-    assert sitemap.rows[1].news is None
-    assert not read(urlset(B)).is_news
-
-
-def test_news_blocks_in_excess() -> None:
-    two = read(urlset(NEWS.replace("</url>", "<news><title>second</title></news></url>")))
-    assert two.rows[0].news is not None
-    assert (two.rows[0].news.title, rules(two)) == ("A & B", ["row.news"])
-    assert rules(read(urlset(NEWS * 1_001))) == ["news.protocol"]
-
-
-def test_images_videos_and_alternates() -> None:
-    sitemap = read(
-        urlset(
-            '<url><loc>https://h.example/a</loc><i:image xmlns:i="image"><i:loc>https://i.example/1</i:loc><i:title>T</i:title>'
-            "<i:caption>C</i:caption><i:geo_location>G</i:geo_location><i:license>L</i:license></i:image>"
-            '<i:image xmlns:i="image"><i:loc>https://i.example/2</i:loc></i:image>'
-            '<v:video xmlns:v="video"><v:title>V</v:title><v:description>D</v:description><v:duration>600</v:duration>'
-            "<v:thumbnail_loc>https://i.example/t</v:thumbnail_loc><v:content_loc>https://i.example/c</v:content_loc>"
-            "<v:player_loc>https://i.example/p</v:player_loc><v:publication_date>2024-05-06</v:publication_date>"
-            "<v:tag>x</v:tag><v:tag>y</v:tag><v:price currency='EUR'/></v:video>"
-            '<x:link xmlns:x="http://www.w3.org/1999/xhtml" rel="alternate" hreflang="de" href="/de"/>'
-            '<x:link xmlns:x="x" rel="alternate" media="print" href="https://m.example/a"/>'
-            '<x:link xmlns:x="x" rel="self" href="/"/></url>'
-        )
-    )
-    row = sitemap.rows[0]
-    assert row.images == (Image("https://i.example/1", "T", "C", "G", "L"), Image("https://i.example/2"))
-    (video,) = row.videos
-    assert (video.title, video.description, video.duration) == ("V", "D", 600)
-    assert (video.thumbnail_url, video.content_url, video.player_url) == tuple(f"https://i.example/{x}" for x in "tcp")
-    assert video.publication_date == datetime(2024, 5, 6, tzinfo=UTC)
-    assert video.fields["tag"] == ("x", "y")
-    assert "price" not in video.fields
-    assert row.alternates == (Alternate("https://h.example/de", "de"), Alternate("https://m.example/a", None, "print"))
-
-
-def test_items_of_a_feed_have_title_and_the_date_of_change() -> None:
-    sitemap = read(
-        b'<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title>'
-        b'<link href="/a"/><published>2024-05-06</published>'
-        b"<updated>2024-05-07</updated></entry></feed>"
-    )
-    row = sitemap.rows[0]
-    assert (row.url, row.title, row.lastmod_text) == ("https://h.example/a", "T", "2024-05-07")
-
-
 def test_caps_are_told_and_cost_completeness() -> None:
     for data in (urlset(A, B), urlset(A, "<!-- x -->", B), b"https://h.example/a\nhttps://h.example/b"):
         capped = parse_sitemap(data, URL, max_rows=1)
@@ -375,6 +301,34 @@ def test_caps_are_told_and_cost_completeness() -> None:
     assert (urls(cut), cut.complete, rules(cut)) == (AB, False, ["size.cap", "xml.damaged"])
     assert parse_sitemap(urlset(A, B), URL, cap=len(urlset(A, B))).complete
     assert "rows.protocol" in rules(read(urlset(B * 50_001)))
+
+
+def test_a_larger_cap_reads_on_and_tells_of_the_size() -> None:
+    size = 52_428_800
+    large = parse_sitemap(urlset(A, B) + b" " * size, URL, cap=2 * size)
+    assert (urls(large), large.complete, rules(large)) == (AB, True, ["size.protocol"])
+
+
+def test_what_was_cut_before_is_not_complete() -> None:
+    """A text list shows no end of its own: only who fetched it knows that its last line may be half an address."""
+    lines = b"https://h.example/a\nhttps://h.example/b\nhttps://h.example/half-an-addr"
+    cut = parse_sitemap(lines, URL, whole=False)
+    assert (urls(cut), cut.complete) == (AB, False)
+    assert not parse_sitemap(urlset(A, B), URL, whole=False).complete
+    assert parse_sitemap(b"https://h.exa", URL, whole=False).rows == ()
+
+
+def test_wrong_bytes_throughout_a_large_document() -> None:
+    """Wherever blocks of decoding end: in a sound character, in a wrong byte, between two of them."""
+    text = "".join(f"<url><loc>https://h.example/é{i}</loc></url>" for i in range(20_000))
+    mixed = text.encode("utf-8").replace("é7".encode(), "é7".encode("cp1252"))
+    assert mixed.count(b"\xe9") > 1_000
+    for shift in range(3):
+        sitemap = read(b"<urlset>" + b" " * shift + mixed + b"</urlset>")
+        assert urls(sitemap) == [f"https://h.example/é{i}" for i in range(20_000)]
+        assert rules(sitemap) == ["encoding.wrong"]
+    every = read(b"<urlset>" + text.encode("cp1252") + b"</urlset>")
+    assert urls(every) == urls(sitemap)
 
 
 def test_long_addresses() -> None:

@@ -44,9 +44,9 @@ MARKUP = (
 )
 
 
-def attempt(data: bytes) -> Sitemap | None:
+def attempt(data: bytes, *, whole: bool = True) -> Sitemap | None:
     try:
-        return parse_sitemap(data, URL)
+        return parse_sitemap(data, URL, whole=whole)
     except NotASitemap:
         return None
 
@@ -74,6 +74,33 @@ def test_a_cut_of_the_compressed_bytes_gives_a_beginning_of_the_rows() -> None:
         if sitemap is not None:
             assert sitemap.rows == whole.rows[: len(sitemap.rows)]
             assert not sitemap.complete
+
+
+def test_a_cut_of_a_text_list_makes_no_address() -> None:
+    lines = "https://h.example/1\nhttps://h.example/é\r\n\nhttps://h.example/333".encode()
+    rows = parse_sitemap(lines, URL).rows
+    for cut in range(len(lines)):
+        for sitemap in (attempt(lines[:cut], whole=False), attempt(gzip.compress(lines[:cut])[:-1])):
+            if sitemap is not None:
+                assert sitemap.rows == rows[: len(sitemap.rows)], cut
+                assert not sitemap.complete
+
+
+@pytest.mark.parametrize("document", [RICH, INDEX], ids=["urlset", "index"])
+@pytest.mark.parametrize(
+    "junk", ["<", ">", "<br>", "<!--", "-->", "<loc>", "</loc>", "<url><loc>", "Notice: x\n", "\0"]
+)
+def test_junk_anywhere_costs_no_row_of_what_is_complete(document: bytes, junk: str) -> None:
+    """What a server prints into a sitemap spoils at most the address that it stands in, or the read is not complete."""
+    document = re.sub(rb"<!--.*?-->", b"", document)  # whose end would end a comment that the junk begins
+    known = [row.url for row in parse_sitemap(document, URL).rows]
+    addresses = [found.span(1) for found in re.finditer(rb"<loc>\s*(.*?)</loc>", document, re.I | re.S)]
+    for at in range(len(document)):
+        sitemap = attempt(document[:at] + junk.encode() + document[at:])
+        inside = any(start < at <= end for start, end in addresses)
+        if sitemap is None or not sitemap.complete or inside:
+            continue
+        assert {row.url for row in sitemap.rows} >= set(known), at
 
 
 @settings(max_examples=300)
