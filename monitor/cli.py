@@ -158,6 +158,30 @@ def discover(
 
 
 @app.command()
+def lint(
+    subject: Annotated[str, typer.Argument(metavar="URL_OR_FILE", help="An address, a file, or - for standard input.")],
+    allow_private_networks: Annotated[
+        bool, typer.Option("--allow-private-networks", help="Let the address be on loopback or a private network.")
+    ] = False,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Check a feed, sitemap or news sitemap against its specification and the search engines' rules.
+
+    Exit code 1 where a finding is an error. Example: monitor lint https://www.example.com/news-sitemap.xml
+    """
+    from monitor.commands import lint as command  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    try:
+        code = command.lint(subject, allow_private_networks=allow_private_networks, as_json=as_json)
+    except command.CannotRead as error:
+        fail(str(error), 2)
+    raise typer.Exit(code)
+
+
+@app.command()
 def status(
     config: ConfigOption = DEFAULT_CONFIG,
     database: DatabaseOption = None,

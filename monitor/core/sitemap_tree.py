@@ -120,23 +120,23 @@ def _root_behind_junk(data: bytes, start: int) -> re.Match[bytes]:
 
 
 def _rows(data: bytes, form: Form, problems: list[Problem], lines: int) -> tuple[Iterator[Any], bool]:
-    flooded = _is_flooded(data)
+    flooded = is_flooded(data)
     first: etree.XMLSyntaxError | None = None
     if not flooded:
         try:
-            return _of_root(_parse(data), form), True
+            return row_elements(parse_strictly(data), form), True
         except etree.XMLSyntaxError as error:
             first = error
     mending = _mend(data)
     for step in () if flooded or not _has_end(mending.data) else (_root_replaced, _names_lowered):
         step(mending)
         try:
-            root = _parse(mending.data)
+            root = parse_strictly(mending.data)
         except etree.XMLSyntaxError as error:
             first = error
         else:
             problems.extend(Problem(rule, "document", message) for rule, message in mending.done)
-            return _of_root(root, form), True
+            return row_elements(root, form), True
     if first is None:
         problems.append(Problem("xml.attributes", "document", f"an element with over {_MAX_ATTRIBUTES} attributes"))
     else:
@@ -153,7 +153,8 @@ def _has_end(data: bytes) -> bool:
     return re.search(rb"</%s\s*+>" % re.escape(root[1]), data, re.I) is not None
 
 
-def _parse(data: bytes) -> Any:
+def parse_strictly(data: bytes) -> Any:
+    """The root of a document in UTF-8 that is not flooded; raises XMLSyntaxError for what is not well-formed."""
     # Without `huge_tree` libxml2 stops at a depth of 256 and at texts of 10 MB.
     parser = etree.XMLParser(
         resolve_entities=False,
@@ -166,7 +167,7 @@ def _parse(data: bytes) -> Any:
     return etree.fromstring(data, parser)
 
 
-def _is_flooded(data: bytes) -> bool:
+def is_flooded(data: bytes) -> bool:
     """Whether an element has so many attributes that the parser would take quadratic time over them.
 
     A tag of that length spans a whole aligned block without a `<`.
@@ -260,7 +261,8 @@ def _names_lowered(mending: _Mending) -> None:
 _ROW_NAMES = {True: ("item", "entry"), False: ("url", "sitemap")}
 
 
-def _of_root(root: Any, form: Form) -> Iterator[Any]:
+def row_elements(root: Any, form: Form) -> Iterator[Any]:
+    """The row elements below `root`, in document order."""
     names = [spelt for name in _ROW_NAMES[form == "feed"] for spelt in (name, name.upper(), name.title())]
     iterator: Iterator[Any] = root.iter(*(f"{{*}}{name}" for name in names))
     return iterator
@@ -276,7 +278,7 @@ def _of_pieces(mending: _Mending, form: Form, problems: list[Problem]) -> Iterat
         while work and broken <= _MAX_BROKEN:
             part = work.pop()
             try:
-                root = None if _is_flooded(joined := b"".join(part)) else _parse(head + joined + tail)
+                root = None if is_flooded(joined := b"".join(part)) else parse_strictly(head + joined + tail)
             except etree.XMLSyntaxError:
                 root = None
             if root is not None:
