@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from lxml import etree
 
+from monitor.core.lint_dates import fits_rfc3339
 from monitor.core.lint_entries import Marks, children, first, first_text, is_absolute, label
 from monitor.core.sitemap_rows import text_of
 
 NAMESPACE = "http://www.w3.org/2005/Atom"
-RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 _ONCE = ("id", "title", "updated")
 _BASE = "{http://www.w3.org/XML/1998/namespace}base"
 
@@ -25,7 +24,7 @@ def lint_atom(root: Any, marks: Marks) -> None:
         _check_once(root, "atom.feed-field", marks)
         _check_links(root, marks)
         for element in children(root, "updated"):
-            marks.date(element, "atom.date-form", RFC_3339.fullmatch)
+            marks.date(element, "atom.date-form", fits_rfc3339)
         if first(root, "author") is None and not all(map(_has_author, marks.items)):
             marks.add("atom.author", root)
     for entry in marks.items:
@@ -58,7 +57,7 @@ def _check_entry(entry: Any, marks: Marks) -> None:
     elif first(entry, "link") is None:
         marks.add("entry.identity", entry)
     for element in children(entry, "updated", "published"):
-        marks.date(element, "atom.date-form", RFC_3339.fullmatch, entry=entry)
+        marks.date(element, "atom.date-form", fits_rfc3339, entry=entry)
     _check_links(entry, marks, entry)
     rels = [(link.get("rel") or "alternate") for link in children(entry, "link")]
     if first(entry, "content") is None and "alternate" not in rels:

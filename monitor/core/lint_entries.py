@@ -65,14 +65,14 @@ class Marks:
     def date(self, element: Any, rule: str, fits: Callable[[str], object], *, entry: Any = None) -> None:
         """Check the date that `element` holds against the form of its format; `rule` names that form.
 
-        A text that is no date at all is the parser's to find in entries, and noted here elsewhere.
+        A text that is no date at all is the parser's to find in entries, and noted here elsewhere; an empty text is
+        no date to check.
         """
         text = text_of(element)
         moment = instant(text) if text else None
         if moment is None:
-            if entry is None:
-                said = f"{text[:60]!r} is no date" if text else f"{etree.QName(element).localname} is empty"
-                self.add("feed.date", element, said)
+            if entry is None and text:
+                self.add("feed.date", element, f"{text[:60]!r} is no date")
             return
         if not fits(text):
             self.add(rule, element, f"{text[:60]!r} is not of that form", entry=entry)

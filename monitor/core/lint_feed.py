@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
@@ -19,6 +19,7 @@ from monitor.core.lint_entries import Marks
 from monitor.core.lint_json import lint_json
 from monitor.core.lint_rss import item_label, lint_rdf, lint_rss
 from monitor.core.lint_rules import Findings
+from monitor.core.sitemap_rows import local
 from monitor.core.sitemap_tree import is_flooded, parse_strictly
 from monitor.model import Feed, NotAFeed, Problem
 
@@ -52,17 +53,17 @@ def lint_feed(
     else:
         marks = _lint_xml(body, url, feed, findings, now, content_type)
     for problem in feed.problems:
-        _pass_on(problem, findings, marks, places)
+        _pass_on(problem, findings, marks, places, feed.size)
     _lint_whole(feed, findings)
 
 
-def _pass_on(problem: Problem, findings: Findings, marks: Marks | None, places: dict[int, str]) -> None:
-    """A problem of the parser's as a finding, at its line where that is known."""
+def _pass_on(problem: Problem, findings: Findings, marks: Marks | None, places: dict[int, str], size: int) -> None:
+    """A problem of the parser's as a finding, at its line where it is sure which of `size` entries is meant."""
     if problem.rule == "http.content-type":  # judged with the other headers
         return
     if problem.rule == "entry.guid-repeated" and any(rule in findings for rule in _ID_RULES):
         return
-    place = marks.entry_place(problem.place) if marks is not None else ""
+    place = marks.entry_place(problem.place) if marks is not None and len(marks.items) == size else ""
     number = problem.place.removeprefix("entry ")
     findings.problem(problem, place or (places.get(int(number), "") if number.isdecimal() else ""))
 
@@ -85,7 +86,7 @@ def _lint_xml(
     offset = text.count("\n", 0, max(opening, 0)) - document.text.count("\n", 0, max(before, 0))
     marks = Marks(findings, now, None if mended else offset)
     is_atom = feed.format.startswith("atom")
-    marks.take(root.iter("{*}entry" if is_atom else "{*}item"), entry_label if is_atom else item_label)
+    marks.take(_entries(root, is_atom=is_atom), entry_label if is_atom else item_label)
     if feed.format == "atom10":
         lint_atom(root, marks)
     elif feed.format == "rdf":
@@ -93,6 +94,15 @@ def _lint_xml(
     elif feed.format.startswith("rss"):
         lint_rss(root, marks, feed.format)
     return marks
+
+
+def _entries(root: Any, *, is_atom: bool) -> Iterator[Any]:
+    """The elements that are entries; an extension may have an `item` of its own."""
+    channel = next((child for child in root if local(child.tag) == "channel"), root)
+    namespace = etree.QName(channel).namespace or ""
+    name = "entry" if is_atom else "item"
+    found: Iterator[Any] = root.iter(f"{{{namespace}}}{name}" if namespace else name)
+    return found
 
 
 def _root(document: Document) -> tuple[Any, bool]:
@@ -114,7 +124,7 @@ def _lint_whole(feed: Feed, findings: Findings) -> None:
         findings.add("feed.old-format", "feed", f"{_OLD[feed.format]} is obsolete")
     if not feed.size and feed.complete:
         findings.add("feed.empty", "feed")
-    if feed.self_url is None:
+    if feed.self_url is None and feed.complete:
         family = next((how for name, how in _SELF.items() if feed.format.startswith(name)), None)
         if family is not None:
             findings.add("feed.self", "feed", family)

@@ -8,8 +8,7 @@ from typing import Any
 
 from monitor.core.dates import parse_date
 from monitor.core.feed_entry import instant
-from monitor.core.lint_atom import RFC_3339
-from monitor.core.lint_dates import in_future
+from monitor.core.lint_dates import fits_rfc3339, in_future
 from monitor.core.lint_entries import is_absolute, label
 from monitor.core.lint_rules import Findings
 
@@ -70,7 +69,7 @@ def _check_dates(item: dict[str, Any], place: str, findings: Findings, now: date
         moment = instant(text)
         if moment is None:
             continue  # the parser has said so
-        if RFC_3339.fullmatch(text) is None:
+        if not fits_rfc3339(text):
             findings.add("json.date-form", place, f"{text[:60]!r} is not of that form")
         if in_future(moment, now, zone=parse_date(text).zone):
             findings.add("entry.future", place, text[:60])

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-from monitor.core.dates import is_w3c, parse_date
-from monitor.core.lint_dates import ZONE, in_future
+from monitor.core.dates import parse_date
+from monitor.core.lint_dates import ZONE, fits_w3c, in_future
 from monitor.core.lint_rules import Findings
 from monitor.core.sitemap_rows import local, text_of
 
@@ -96,7 +96,7 @@ class NewsBlocks:
         if date.instant is None:
             add("news.date-invalid", place, f"{date.text[:40]!r} is no date ({date.problem})")
             return
-        if not is_w3c(text):
+        if not fits_w3c(text):
             add("news.date-form", place, f"{date.text[:40]!r} is not of that form")
         timed = date.zone and date.precision in ("minute", "second")
         if in_future(date.instant, self._now, zone=timed):

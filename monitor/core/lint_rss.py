@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from email.utils import parsedate
 from typing import Any
 
-from monitor.core.dates import is_w3c
+from monitor.core.lint_dates import fits_rfc822, fits_w3c
 from monitor.core.lint_entries import Marks, children, first, first_text, is_absolute, label
 from monitor.core.sitemap_rows import local, text_of
 
 _RDF = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
 _DC_DATE = "{http://purl.org/dc/elements/1.1/}date"
 _RSS_1 = "http://purl.org/rss/1.0/"
-_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_RSS_11 = "{http://purl.org/net/rss1.1#}"
 _CHANNEL = ("title", "link", "description")
-# RFC 822 section 5.1 with four-digit years, as RSS 2.0 has it.
-_RFC_822 = re.compile(
-    r"(?:(?:mon|tue|wed|thu|fri|sat|sun)\s*,\s*)?\d{1,2}\s+(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\s+"
-    r"(?:\d{4}|\d\d)\s+\d\d:\d\d(?::\d\d)?\s+(?:ut|gmt|[ecmp][sd]t|[a-ik-z]|[+-]\d{4})",
-    re.I | re.ASCII,
-)
-
-
-def fits_rfc822(text: str) -> bool:
-    """Whether `text` is a date of RFC 822 section 5.1, and its day of the week is the right one."""
-    if _RFC_822.fullmatch(text) is None:
-        return False
-    if "," not in text:
-        return True
-    fields = parsedate(text)
-    try:
-        weekday = datetime(*fields[:3], tzinfo=UTC).weekday() if fields is not None else 0
-    except ValueError:
-        return False
-    return _WEEKDAYS[weekday] == text[:3].lower()
 
 
 def lint_rss(root: Any, marks: Marks, form: str) -> None:
     """Check a document whose root is `rss` or `channel`; `form` is as in `Feed.format`."""
+    if root.tag.startswith(_RSS_11):
+        marks.add("feed.old-format", root, "RSS 1.1 was never taken up")
+        return
     if local(root.tag) == "rss":
         if root.get("version") is None:
             marks.add("rss.version", root)
@@ -52,13 +32,19 @@ def lint_rss(root: Any, marks: Marks, form: str) -> None:
     else:
         _check_channel(channel, marks)
     for item in marks.items:
+        # RSS 0.92 to 0.94 know no guid, and let an item be anything.
+        if form in ("rss20", "rss091", "rss090") and not (first_text(item, "title") or first_text(item, "description")):
+            marks.add("rss.item-text", item)
         _check_item(item, marks, guids=form == "rss20")
 
 
 def _check_channel(channel: Any, marks: Marks) -> None:
     for name in _CHANNEL:
-        if not first_text(channel, name):
+        found = first(channel, name)
+        if found is None:
             marks.add("rss.channel-field", channel, name)
+        elif not text_of(found):
+            marks.add("rss.channel-blank", found, name)
     for element in children(channel, "pubDate", "lastBuildDate"):
         marks.date(element, "rss.date-form", fits_rfc822)
     for link in children(channel, "link"):
@@ -71,8 +57,6 @@ def _check_address(element: Any, address: str, marks: Marks, entry: Any = None) 
 
 
 def _check_item(item: Any, marks: Marks, *, guids: bool) -> None:
-    if not first_text(item, "title") and not first_text(item, "description"):
-        marks.add("rss.item-text", item)
     guid = first(item, "guid")
     identity = text_of(guid) if guid is not None else ""
     link = first_text(item, "link")
@@ -84,7 +68,7 @@ def _check_item(item: Any, marks: Marks, *, guids: bool) -> None:
         marks.add("rss.guid", item)
     dates = [*children(item, "pubDate"), *item.findall(_DC_DATE)]
     for element in dates:
-        rule, fits = ("dc.date-form", is_w3c) if element.tag == _DC_DATE else ("rss.date-form", fits_rfc822)
+        rule, fits = ("dc.date-form", fits_w3c) if element.tag == _DC_DATE else ("rss.date-form", fits_rfc822)
         marks.date(element, rule, fits, entry=item)
     if not dates:
         marks.add("entry.undated", item)
@@ -150,7 +134,7 @@ def lint_rdf(root: Any, marks: Marks) -> None:
             _check_address(element, text_of(element), marks, item)
         dates = item.findall(_DC_DATE)
         for element in dates:
-            marks.date(element, "dc.date-form", is_w3c, entry=item)
+            marks.date(element, "dc.date-form", fits_w3c, entry=item)
         if not dates:
             marks.add("entry.undated", item)
 

@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from lxml import etree
 
-from monitor.core.dates import is_w3c, parse_date
+from monitor.core.dates import parse_date
 from monitor.core.decode import CAP, decode
-from monitor.core.lint_dates import in_future
+from monitor.core.lint_dates import fits_w3c, in_future
 from monitor.core.lint_news import NAMESPACE as NEWS_NAMESPACE
 from monitor.core.lint_news import NewsBlocks
 from monitor.core.lint_rules import Findings
@@ -63,13 +63,11 @@ def lint_sitemap(
         for number, row in enumerate(sitemap.rows, 1):
             checker.address(row.url, f"row {number}, {shown(row.url)}")
         return
-    text = to_utf8(body, [])
-    root, elements = _elements(text)
+    root, elements, entities = _elements(to_utf8(body, []), sitemap)
     if root is not None:
         _check_namespaces(root, elements, findings)
-    own = any(problem.rule == "xml.doctype" for problem in sitemap.problems)
     problems: list[Problem] = []
-    reader = Reader(url, problems, feed=False, entities=read_tree(text, []).entities if own else frozenset())
+    reader = Reader(url, problems, feed=False, entities=entities)
     for number, element in enumerate(elements, 1):
         where = f"line {element.sourceline}" if root is not None else f"row {number}"
         checker.row(element, (reader, problems), where)
@@ -84,22 +82,29 @@ def shown(url: str) -> str:
     return url if len(url) <= 200 else f"{url[:200]}..."
 
 
-def _elements(text: bytes) -> tuple[Any, list[Any]]:
-    """The root and the row elements; no root, and no true line numbers, where the document is not well-formed."""
+def _elements(text: bytes, sitemap: Sitemap) -> tuple[Any, list[Any], frozenset[str]]:
+    """The root, the row elements, and the names of the document's own entities.
+
+    No root, and no true line numbers, where the document is not well-formed or declares entities.
+    """
     # The declaration names the encoding that the bytes had before.
     text = _XML.sub(lambda found: b"\n" * found[0].count(b"\n"), text, count=1)
-    if not is_flooded(text):
+    own = any(problem.rule == "xml.doctype" for problem in sitemap.problems)
+    if not own and not is_flooded(text):
         try:
             root = parse_strictly(text)
-            form = "index" if local(root.tag) == "sitemapindex" else "urlset"
-            return root, list(row_elements(root, form))  # type: ignore[arg-type]
+            return root, list(row_elements(root, "urlset")), frozenset()
         except etree.XMLSyntaxError:
             pass
     tree = read_tree(text, [])
     if tree.plain is None:
-        return None, list(tree.rows)
-    start = max(text.find(b"<urlset"), text.find(b"<sitemapindex"))
-    return None, list(row_elements(parse_strictly(text[start:]), tree.form))
+        return None, list(tree.rows), tree.entities
+    # Plain behind junk, or behind a root of too many attributes: its rows are well-formed by themselves.
+    row, name = (b"<sitemap>", b"sitemapindex") if tree.form == "index" else (b"<url>", b"urlset")
+    start = text.find(row)
+    if start < 0:
+        return None, [], tree.entities
+    return None, list(row_elements(parse_strictly(b"<" + name + b">" + text[start:]), tree.form)), tree.entities
 
 
 def _check_encoding(body: bytes, findings: Findings) -> None:
@@ -216,7 +221,7 @@ class _Checker:
         if date.instant is None:
             return  # the reader has said so
         self._lastmods[date.text] += 1
-        if not is_w3c(text):
+        if not fits_w3c(text):
             self._findings.add("lastmod.form", place, f"{date.text[:40]!r} is not of that form")
         timed = date.zone and date.precision in ("minute", "second")
         if in_future(date.instant, self._now, zone=timed):
