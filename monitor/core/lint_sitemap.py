@@ -24,7 +24,7 @@ from monitor.core.lint_rules import Findings
 from monitor.core.sitemap_rows import Reader, local, text_of
 from monitor.core.sitemap_text import to_utf8
 from monitor.core.sitemap_tree import is_flooded, parse_strictly, read_tree, row_elements
-from monitor.core.url import host_of
+from monitor.core.url import host_of, page_key
 from monitor.model import Problem, Row, Sitemap
 
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -52,18 +52,21 @@ def lint_sitemap(
 
     `published` says that `url` is where the sitemap can be fetched: else nothing is said of hosts and folders.
     """
+    # A file that is too large was cut by the reader, not by its publisher.
+    cut = any(problem.rule in ("size.cap", "gzip.cap") for problem in sitemap.problems)
     for problem in sitemap.problems:
+        damage = problem.rule in ("xml.damaged", "row.damaged")
         # Problems of rows come again from the reader below, with their line and however many they are.
-        if sitemap.kind == "text" or problem.rule == "row.damaged" or not problem.rule.startswith("row."):
+        again = sitemap.kind != "text" and problem.rule.startswith("row.") and not damage
+        if not again and not (damage and cut):
             findings.problem(problem)
     body = decode(data).data[:CAP]
     _check_encoding(body, findings)
     checker = _Checker(url if published else "", sitemap, findings, now)
-    if sitemap.kind == "text":
+    root, elements, entities = _elements(to_utf8(body, []), sitemap)
+    if not elements:
         for number, row in enumerate(sitemap.rows, 1):
             checker.address(row.url, f"row {number}, {shown(row.url)}")
-        return
-    root, elements, entities = _elements(to_utf8(body, []), sitemap)
     if root is not None:
         _check_namespaces(root, elements, findings)
     problems: list[Problem] = []
@@ -72,7 +75,7 @@ def lint_sitemap(
         where = f"line {element.sourceline}" if root is not None else f"row {number}"
         checker.row(element, (reader, problems), where)
     checker.finish()
-    if not elements and sitemap.complete:
+    if not elements and not sitemap.rows and sitemap.complete:
         news = root is not None and NEWS_NAMESPACE in root.nsmap.values()
         findings.add("news.empty" if news else "rows.empty", "document")
 
@@ -85,8 +88,10 @@ def shown(url: str) -> str:
 def _elements(text: bytes, sitemap: Sitemap) -> tuple[Any, list[Any], frozenset[str]]:
     """The root, the row elements, and the names of the document's own entities.
 
-    No root, and no true line numbers, where the document is not well-formed or declares entities.
+    No root, and no true line numbers, where the document is not well-formed or declares entities; nothing of a text.
     """
+    if sitemap.kind == "text":
+        return None, [], frozenset()
     # The declaration names the encoding that the bytes had before.
     text = _XML.sub(lambda found: b"\n" * found[0].count(b"\n"), text, count=1)
     own = any(problem.rule == "xml.doctype" for problem in sitemap.problems)
@@ -102,9 +107,13 @@ def _elements(text: bytes, sitemap: Sitemap) -> tuple[Any, list[Any], frozenset[
     # Plain behind junk, or behind a root of too many attributes: its rows are well-formed by themselves.
     row, name = (b"<sitemap>", b"sitemapindex") if tree.form == "index" else (b"<url>", b"urlset")
     start = text.find(row)
-    if start < 0:
-        return None, [], tree.entities
-    return None, list(row_elements(parse_strictly(b"<" + name + b">" + text[start:]), tree.form)), tree.entities
+    if start >= 0:
+        try:
+            root = parse_strictly(b"<" + name + b">" + text[start:])
+            return None, list(row_elements(root, tree.form)), tree.entities
+        except etree.XMLSyntaxError:
+            pass  # beyond what libxml2 takes: megabytes of white space
+    return None, [], tree.entities
 
 
 def _check_encoding(body: bytes, findings: Findings) -> None:
@@ -141,11 +150,11 @@ class _Checker:
     """Goes through the rows of one document. `url` is where it is published, empty where that is not known."""
 
     def __init__(self, url: str, sitemap: Sitemap, findings: Findings, now: datetime) -> None:
-        parts = urlsplit(url)
         self._url = url
-        self._scheme = parts.scheme.lower()
         self._host = host_of(url) if url else ""
-        self._folder = f"{parts.scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}/"
+        # By their keys, so that a default port or an escape makes no other folder.
+        self._folder = page_key(url).partition("?")[0].rpartition("/")[0] + "/"
+        self._scheme = self._folder.partition(":")[0]
         self._index = sitemap.kind == "index"
         self._findings = findings
         self._now = now
@@ -192,7 +201,7 @@ class _Checker:
             add("loc.host", place, f"{host} is not {self._host}")
         elif scheme != self._scheme:
             add("loc.scheme", place, f"{scheme} is not {self._scheme}")
-        elif not address.startswith(self._folder):
+        elif not address.startswith(self._folder) and not page_key(address).startswith(self._folder):
             add("index.folder" if self._index else "loc.folder", place, urlsplit(self._folder).path)
 
     def _field(self, element: Any, row: str, place: str) -> None:
