@@ -123,7 +123,7 @@ def _source(document: Document, problems: list[Problem]) -> _Source:
     data = document.text.encode()
     found = scan(data)
     if found.error is not None and not (found.cut and not document.whole):
-        problems.append(_malformed(found.error))
+        problems.append(_malformed(found.error, document.skipped))
         mended = mend_references(document).encode()
         if mended != data:
             data, found = mended, scan(mended)
@@ -151,9 +151,9 @@ def _source(document: Document, problems: list[Problem]) -> _Source:
     return _Source(data, None if found.odd else items, complete, len(items), dated)
 
 
-def _malformed(error: expat.ExpatError) -> Problem:
+def _malformed(error: expat.ExpatError, skipped: int) -> Problem:
     said = expat.errors.messages.get(error.code, "malformed")
-    return Problem("xml.malformed", f"line {error.lineno}", f"The document is not well-formed XML: {said}.")
+    return Problem("xml.malformed", f"line {error.lineno + skipped}", f"The document is not well-formed XML: {said}.")
 
 
 def _parsed(data: bytes) -> Any:

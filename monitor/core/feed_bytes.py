@@ -63,7 +63,8 @@ class Document:
     """A feed's text from its root element to that element's end tag, without XML declaration.
 
     `format` is as in `Feed.format`; `tag` the root's name as written; `whole` says that the root's end tag was there;
-    `entities` are names of the document's own.
+    `entities` are names of the document's own; `skipped` added to a line number in `text` gives that in
+    the body.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Document:
     whole: bool
     problems: tuple[Problem, ...]
     entities: frozenset[str] = frozenset()
+    skipped: int = 0
 
 
 def read_document(data: bytes, url: str, content_type: str | None) -> Document:
@@ -85,6 +87,7 @@ def read_document(data: bytes, url: str, content_type: str | None) -> Document:
         refuse_text(text, url, found[2])
     prolog, body = text[start : found.start()], text[found.start() :]
     body, whole = _trim(body, name, problems)
+    skipped = text.count("\n", 0, found.start())
     entities: frozenset[str] = frozenset()
     if doctype := _DOCTYPE.search(prolog):
         declared = _own_entities(doctype["subset"] or "", body, problems)
@@ -92,8 +95,9 @@ def read_document(data: bytes, url: str, content_type: str | None) -> Document:
             entities = frozenset(declared)
             lines = "".join(f'<!ENTITY {key} "{value}">\n' for key, value in declared.items())
             body = f"<!DOCTYPE {name} [\n{lines}]>\n{body}"
+            skipped -= len(declared) + 2
     kind = _format(_ROOTS[local], text[found.start() : text.find(">", found.start()) + 1], text)
-    return Document(body, kind, name, whole, tuple(problems), entities)
+    return Document(body, kind, name, whole, tuple(problems), entities, skipped)
 
 
 def _format(root: str, opening: str, text: str) -> str:

@@ -44,14 +44,17 @@ def _exists(text: str) -> bool:
 
 
 def fits_rfc822(text: str) -> bool:
-    """Whether `text` is a date of RFC 822 section 5.1, and its day of the week is the right one."""
-    if _RFC_822.fullmatch(text) is None:
+    """Whether `text` is a date of RFC 822 section 5.1; its day of the week may be wrong."""
+    return _RFC_822.fullmatch(text) is not None
+
+
+def wrong_weekday(text: str) -> bool:
+    """Whether a date of RFC 822 names a day of the week on which it does not fall."""
+    if "," not in text or not fits_rfc822(text):
         return False
-    if "," not in text:
-        return True
     fields = parsedate(text)
     try:
         weekday = datetime(*fields[:3], tzinfo=UTC).weekday() if fields is not None else 0
     except ValueError:
         return False
-    return _WEEKDAYS[weekday] == text[:3].lower()
+    return _WEEKDAYS[weekday] != text[:3].lower()

@@ -12,7 +12,6 @@ from lxml import etree
 from monitor.core.decode import decode
 from monitor.core.feed import MAX_BYTES
 from monitor.core.feed_bytes import Document, mend_references, read_document
-from monitor.core.feed_bytes import decode as decode_text
 from monitor.core.jsonfeed import looks_like_json
 from monitor.core.lint_atom import entry_label, lint_atom
 from monitor.core.lint_entries import Marks
@@ -79,12 +78,8 @@ def _lint_xml(
     root, mended = _root(document)
     if root is None:
         return None
-    text = decode_text(body, content_type, [])
-    opening = text.find(f"<{document.tag}")
-    # The document begins with its root, or with a DOCTYPE of a line each for its entities.
-    before = document.text.find(f"<{document.tag}")
-    offset = text.count("\n", 0, max(opening, 0)) - document.text.count("\n", 0, max(before, 0))
-    marks = Marks(findings, now, None if mended else offset)
+    # Mending takes comments out, and their lines with them.
+    marks = Marks(findings, now, None if mended else document.skipped)
     is_atom = feed.format.startswith("atom")
     marks.take(_entries(root, is_atom=is_atom), entry_label if is_atom else item_label)
     if feed.format == "atom10":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from monitor.core.lint_dates import fits_rfc822, fits_w3c
+from monitor.core.lint_dates import fits_rfc822, fits_w3c, wrong_weekday
 from monitor.core.lint_entries import Marks, children, first, first_text, is_absolute, label
 from monitor.core.sitemap_rows import local, text_of
 
@@ -46,7 +46,7 @@ def _check_channel(channel: Any, marks: Marks) -> None:
         elif not text_of(found):
             marks.add("rss.channel-blank", found, name)
     for element in children(channel, "pubDate", "lastBuildDate"):
-        marks.date(element, "rss.date-form", fits_rfc822)
+        _check_date(element, marks)
     for link in children(channel, "link"):
         _check_address(link, text_of(link), marks)
 
@@ -54,6 +54,13 @@ def _check_channel(channel: Any, marks: Marks) -> None:
 def _check_address(element: Any, address: str, marks: Marks, entry: Any = None) -> None:
     if address and not is_absolute(address):
         marks.add("rss.link", element, f"{address[:100]!r} has none", entry=entry)
+
+
+def _check_date(element: Any, marks: Marks, entry: Any = None) -> None:
+    marks.date(element, "rss.date-form", fits_rfc822, entry=entry)
+    text = text_of(element)
+    if wrong_weekday(text):
+        marks.add("rss.weekday", element, repr(text), entry=entry)
 
 
 def _check_item(item: Any, marks: Marks, *, guids: bool) -> None:
@@ -68,8 +75,10 @@ def _check_item(item: Any, marks: Marks, *, guids: bool) -> None:
         marks.add("rss.guid", item)
     dates = [*children(item, "pubDate"), *item.findall(_DC_DATE)]
     for element in dates:
-        rule, fits = ("dc.date-form", fits_w3c) if element.tag == _DC_DATE else ("rss.date-form", fits_rfc822)
-        marks.date(element, rule, fits, entry=item)
+        if element.tag == _DC_DATE:
+            marks.date(element, "dc.date-form", fits_w3c, entry=item)
+        else:
+            _check_date(element, marks, item)
     if not dates:
         marks.add("entry.undated", item)
     for element in children(item, "link", "comments"):

@@ -52,15 +52,17 @@ def lint_sitemap(
 
     `published` says that `url` is where the sitemap can be fetched: else nothing is said of hosts and folders.
     """
+    body = decode(data).data[:CAP]
     # A file that is too large was cut by the reader, not by its publisher.
     cut = any(problem.rule in ("size.cap", "gzip.cap") for problem in sitemap.problems)
     for problem in sitemap.problems:
         damage = problem.rule in ("xml.damaged", "row.damaged")
         # Problems of rows come again from the reader below, with their line and however many they are.
         again = sitemap.kind != "text" and problem.rule.startswith("row.") and not damage
-        if not again and not (damage and cut):
+        # White space may stand before a root, but not before a declaration.
+        harmless = problem.rule == "xml.blank" and _XML.match(body) is None
+        if not again and not harmless and not (damage and cut):
             findings.problem(problem)
-    body = decode(data).data[:CAP]
     _check_encoding(body, findings)
     checker = _Checker(url if published else "", sitemap, findings, now)
     root, elements, entities = _elements(to_utf8(body, []), sitemap)

@@ -180,6 +180,7 @@ _FEEDS = (
     ("rss.permalink", "E", "RSS 2.0 guid", 'Write isPermaLink="false" on a guid that is no address: {detail}.'),
     ("rss.permalink-value", "W", "RSS 2.0 guid", "isPermaLink is true or false, not {detail}."),
     ("rss.date-form", "W", "RFC 822 5", "Write dates like Tue, 01 Dec 2026 09:00:00 GMT: {detail}."),
+    ("rss.weekday", "W", "RFC 822 5", "Write the day of the week that the date falls on, or none: {detail}."),
     ("rss.link", "E", _RSS, "Write whole addresses, with scheme and host: {detail}."),
     ("rss.enclosure", "E", "RSS 2.0 enclosure", "Give the enclosure its {detail}, which is required."),
     ("rss.enclosure-length", "E", "RSS 2.0 enclosure", "length is the enclosure's size in bytes, not {detail}."),

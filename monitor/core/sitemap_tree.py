@@ -244,8 +244,9 @@ def _root_replaced(mending: _Mending) -> None:
         return
     name = _FIRST.match(mending.data)
     assert name is not None
+    lines = b"\n" * opening[0].count(b"\n")
     close = b"/>" if opening[0].endswith(b"/>") else b">"
-    mending.data = b"<" + name[1] + _declarations(mending) + close + mending.data[opening.end() :]
+    mending.data = b"<" + name[1] + _declarations(mending) + lines + close + mending.data[opening.end() :]
     if not mending.done:
         mending.done.append(("xml.root", "attributes, comments or namespaces are not well-formed"))
 

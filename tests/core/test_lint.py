@@ -84,6 +84,13 @@ def test_a_finding_says_what_to_do_where_and_by_which_rule() -> None:
             "rss.permalink-value",
             "entry 1, https://e.example/a",
         ),
+        (b'<?xml version="1.0"?>\n\n' + rss(ITEM + "<item><title>&</title></item>"), "xml.malformed", "line 5"),
+        (
+            b"<!DOCTYPE rss [<!ENTITY x 'y'>]>\n" + rss(ITEM + "<item>&x;<title>&</title></item>"),
+            "xml.malformed",
+            "line 4",
+        ),
+        (urlset(f"{ROW}</x>").replace(b"<urlset", b"<urlset\n"), "xml.damaged", "line 5"),
         (atom(ENTRY + ENTRY), "atom.id-duplicate", "line 3, https://e.example/a"),
         (json_feed(f"{JSON_ITEM}, {JSON_ITEM}"), "json.id-duplicate", "item 2, https://e.example/a"),
         (f"{SITE}/a\n{SITE}/b\n{SITE}/a\n".encode(), "loc.duplicate", f"row 3, {SITE}/a"),
@@ -177,6 +184,29 @@ def test_a_deprecated_tag_is_told_once_with_the_number_of_its_rows() -> None:
     finding = only(urlset("".join(f"<url><loc>{SITE}/{n}</loc>{block}</url>" for n in range(30))), "news.deprecated")
     assert "news:genres, in 30 of the rows" in finding.message
     assert finding.severity == "note"
+
+
+def test_white_space_is_wrong_before_a_declaration_only() -> None:
+    assert rules(b"\n" + urlset(declaration="")) == []
+    assert rules(b"\n" + urlset()) == ["xml.blank"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity"),
+    [
+        ("gzip.cap", "error"),
+        ("rows.cap", "error"),
+        ("feed.damaged", "error"),
+        ("feed.too-many", "warning"),
+        ("parser.failed", "warning"),
+    ],
+)
+def test_problems_that_no_small_document_has(rule: str, severity: str) -> None:
+    findings = Findings()
+    findings.problem(Problem(rule, "feed", "60000 of them."))
+    (finding,) = findings.result()
+    assert finding.severity == severity
+    assert "60000 of them" in finding.message
 
 
 def test_rows_of_extensions_are_not_of_the_sitemap() -> None:
