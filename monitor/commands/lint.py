@@ -61,7 +61,7 @@ def report_data(subject: str, report: Report) -> dict[str, Any]:
 async def _fetch(url: str, *, allow_private_networks: bool) -> Reply:
     policy = FetchPolicy(user_agent=Settings().user_agent, allow_private_networks=allow_private_networks)
     async with Fetcher(policy) as fetcher:
-        return await fetcher.get(url, accept=_ACCEPT)
+        return await fetcher.get(url, accept=_ACCEPT, max_bytes=MAX_BYTES)
 
 
 def _read(subject: str) -> bytes:

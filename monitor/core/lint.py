@@ -81,7 +81,7 @@ def _read(data: bytes, url: str, reply: Reply | None) -> Sitemap | Feed | str:
     refused = ""
     if not looks_like_json(data):
         try:
-            sitemap = parse_sitemap(data, url)
+            sitemap = parse_sitemap(data, url, cap=MAX_BYTES, whole=reply is None or reply.complete)
         except NotASitemap as error:
             refused = str(error)
         else:

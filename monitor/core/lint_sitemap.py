@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 from lxml import etree
 
 from monitor.core.dates import parse_date
-from monitor.core.decode import CAP, decode
+from monitor.core.decode import decode
+from monitor.core.feed import MAX_BYTES
 from monitor.core.lint_dates import fits_w3c, in_future
 from monitor.core.lint_news import NAMESPACE as NEWS_NAMESPACE
 from monitor.core.lint_news import NewsBlocks
@@ -48,11 +49,11 @@ _NEARLY_ALL = 0.95
 def lint_sitemap(
     data: bytes, url: str, sitemap: Sitemap, findings: Findings, *, now: datetime, published: bool = True
 ) -> None:
-    """Check `data`, of which `parse_sitemap` made `sitemap` (no feed). Never raises.
+    """Check `data`, of which `parse_sitemap` made `sitemap` (no feed) within `MAX_BYTES`. Never raises.
 
     `published` says that `url` is where the sitemap can be fetched: else nothing is said of hosts and folders.
     """
-    body = decode(data).data[:CAP]
+    body = decode(data, MAX_BYTES).data[:MAX_BYTES]
     # A file that is too large was cut by the reader, not by its publisher.
     cut = any(problem.rule in ("size.cap", "gzip.cap") for problem in sitemap.problems)
     for problem in sitemap.problems:

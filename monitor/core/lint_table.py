@@ -65,7 +65,8 @@ _DOCUMENT = (
 )
 
 _SITEMAPS = (
-    ("size.cap", "E", _MAPS, "Split the sitemap: uncompressed it is larger than 50 MB (52,428,800 bytes)."),
+    ("size.cap", "E", _MAPS, "Split the sitemap: uncompressed it is larger than 50 MB ({detail})."),
+    ("size.protocol", "E", _MAPS, "Split the sitemap: uncompressed it is larger than 50 MB ({detail})."),
     ("rows.protocol", "E", _MAPS, "Split the sitemap: a file may list 50,000 addresses ({detail})."),
     ("rows.cap", "E", _MAPS, "Split the sitemap: a file may list 50,000 addresses ({detail})."),
     ("rows.mixed", "E", _MAPS, "List pages in a urlset and sitemaps in a sitemapindex, never both in one file."),

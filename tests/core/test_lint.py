@@ -159,7 +159,7 @@ def test_what_is_neither_feed_nor_sitemap_is_an_error_that_says_what_it_is(data:
 
 
 def test_a_file_of_over_50_mb_is_too_large_and_no_more() -> None:
-    assert rules(urlset() + b"\n" * CAP) == ["size.cap"]
+    assert rules(urlset() + b"\n" * CAP) == ["size.protocol"]
 
 
 def test_an_article_may_be_two_days_old_by_any_clock() -> None:
@@ -196,6 +196,7 @@ def test_white_space_is_wrong_before_a_declaration_only() -> None:
     [
         ("gzip.cap", "error"),
         ("rows.cap", "error"),
+        ("size.cap", "error"),
         ("feed.damaged", "error"),
         ("feed.too-many", "warning"),
         ("parser.failed", "warning"),

@@ -227,7 +227,7 @@ ALSO = {
 # Told by the answer, by size, or only where the feed parser fails: in test_lint.
 ELSEWHERE = {
     "feed.damaged", "http.failure", "http.status", "http.cut", "http.redirect", "http.content-type", "http.validators",
-    "encoding.header", "size.cap", "gzip.cap", "rows.cap", "feed.too-many", "parser.failed",
+    "encoding.header", "size.cap", "size.protocol", "gzip.cap", "rows.cap", "feed.too-many", "parser.failed",
 }  # fmt: skip
 
 
