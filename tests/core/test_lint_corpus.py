@@ -27,6 +27,7 @@ _RULES = {
 """What the W3C's feed validator calls a mistake, and the rules of ours that say so."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["feeds", "sitemaps"])
 def test_real_documents_give_reports(folder: str) -> None:
     count = 0
