@@ -20,6 +20,7 @@ from pebble import ProcessExpired, ProcessPool
 
 from monitor.core.decode import decode
 from monitor.core.feed import parse_feed
+from monitor.core.listing import ListingRead, read_listing
 from monitor.core.page import PageFacts, read_page
 from monitor.core.sitemap import parse_sitemap
 from monitor.model import Feed, NotAFeed, NotASitemap, Sitemap
@@ -50,6 +51,13 @@ def _feed(data: bytes, url: str, content_type: str | None) -> Feed | str:
 def _sitemap(data: bytes, url: str) -> Sitemap | str:
     try:
         return parse_sitemap(data, url)
+    except NotASitemap as error:
+        return str(error)
+
+
+def _listing(data: bytes, url: str, facts: dict[str, Any]) -> ListingRead | str | None:
+    try:
+        return read_listing(data, url, **facts)
     except NotASitemap as error:
         return str(error)
 
@@ -89,6 +97,13 @@ class ParsePool:
     async def sitemap(self, data: bytes, url: str) -> Sitemap:
         """`parse_sitemap` in a worker. Raises NotASitemap, ParseCrash."""
         result = await self._call(_sitemap, data, url)
+        if isinstance(result, str):
+            raise NotASitemap(result)
+        return result
+
+    async def listing(self, data: bytes, url: str, **facts: Any) -> ListingRead | None:
+        """`read_listing` in a worker. Raises NotASitemap, ParseCrash."""
+        result = await self._call(_listing, data, url, facts)
         if isinstance(result, str):
             raise NotASitemap(result)
         return result

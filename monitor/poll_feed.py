@@ -23,6 +23,7 @@ from monitor.parse_pool import ParseCrash
 from monitor.pricing import policy_of
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
+from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Write
@@ -156,6 +157,8 @@ def _reconcile(
     )
     ids = {p.page_id for p in placed} | {known.page_id for known in entries.values()}
     pages = page_store.known_pages(connection, source.site_id, ids)
+    unknown = {p.page_id: (p.key, p.observed) for p in placed if p.page_id not in pages}
+    pages |= listing_store.silent_pages(connection, source.site_id, unknown)
     changes = reconcile_feed(
         feed, placed, document=document.memory(), entries=entries, pages=pages, rules=rules, now=_utc(now)
     )
@@ -298,6 +301,7 @@ def confirmation(document: DocumentRow, kept: Validators | None, reply: Reply, n
         "complete_at": now,
         "full_at": document.full_at if reply.status == 304 else now,
         "error": document.error,
+        "still": document.still + 1,
     }
 
 

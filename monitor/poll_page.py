@@ -20,6 +20,7 @@ from monitor.core.robots import Robots, parse_robots
 from monitor.parse_pool import ParseCrash
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
+from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 
@@ -124,6 +125,7 @@ def _judge(connection: Connection, run: Runtime, one: _Open, reading: PageReadin
     moment, rules = datetime.fromtimestamp(now, UTC), run.rules(one.site)
     if check.why == "missing":
         listed = page_store.listed_by(connection, site_id, page.id)
+        listed |= set(listing_store.kinds_listing(connection, site_id, page.id))
         changes = judge_missing(check, page, reading, listed, rules, moment)
     else:
         memory = page_store.page_memory(connection, site_id, page.id)

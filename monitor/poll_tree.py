@@ -12,20 +12,21 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
 from monitor.core.absences import judge_absences
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import freshness
+from monitor.core.listing import is_suspect
 from monitor.core.reconcile import DocumentMemory, Draft
-from monitor.core.reconcile_sitemap import is_suspect
 from monitor.model import SourceKind
 from monitor.poll_feed import GONE_RECHECK, baseline
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
+from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
-from monitor.store.schema import document as document_table
+from monitor.store.absences import find_absences, retire_unlisted
 from monitor.store.sources import DocumentRow, SourceRow
 from monitor.tree_file import Walk, read_file
 from monitor.wake_siblings import settle_siblings
@@ -96,7 +97,7 @@ async def _finish(walk: Walk) -> Outcome:
             if doubt:
                 result = Outcome("partial", root.status, doubt, root.moved_to)
             elif source.baseline_at is None:
-                rows = page_store.listed_rows(connection, walk.visited)
+                rows = listing_store.rows_listed(connection, walk.visited)
                 drafts += baseline(run, connection, source, rows, walk.files, now - walk.started, now)
         health, more = after_poll(
             Health(source.state, source.failures, source.failing_since_at, source.moves),
@@ -126,7 +127,7 @@ def _judge_tree(connection: Connection, walk: Walk, now: float) -> str | None:
     """Count a complete read of the whole tree; returns why it is doubted, if it is."""
     source = walk.source
     stored: dict[str, Any] = json.loads(source.counts) if source.counts else {"counts": [], "suspect": None}
-    rows = page_store.listed_rows(connection, walk.visited)
+    rows = listing_store.rows_listed(connection, walk.visited)
     memory = DocumentMemory(source.url, "tree", counts=tuple(stored["counts"]), suspect=stored["suspect"])
     # A lone file was doubted by itself.
     if len(walk.visited) > 1 and is_suspect(rows, memory):
@@ -134,22 +135,12 @@ def _judge_tree(connection: Connection, walk: Walk, now: float) -> str | None:
         return f"lists {rows} pages where it had {max(memory.counts)}; waiting for a further read"
     counts = [*memory.counts, rows][-5:]
     source_store.set_source(connection, source.id, counts=json.dumps({"counts": counts, "suspect": None}))
-    visited = set(walk.visited)
-    unlisted = [d for d in walk.documents.values() if d.id not in visited and not d.unlisted]
-    if unlisted:
-        page_store.drop_all(connection, [d.id for d in unlisted], source.last_at or now)
-        for batch in page_store.chunks([d.id for d in unlisted]):
-            connection.execute(
-                update(document_table)
-                .where(document_table.c.id.in_(batch))
-                .values(unlisted=True, validators_url=None, etag=None, last_modified=None, body_hash=None)
-            )
+    rules = walk.run.rules(walk.site)
+    retire_unlisted(connection, source, walk.documents.values(), set(walk.visited), rules.confirm_missing, now)
     if source.kind == "news_sitemap":
         return None  # what leaves it has aged out
-    rules = walk.run.rules(walk.site)
     page_store.count_absences(connection, source.id, rules.confirm_missing)
-    found = page_store.absences(connection, source.site_id, source.id, rules.confirm_missing)
-    changes = judge_absences(found, rules)
+    changes = judge_absences(find_absences(connection, source, rules.confirm_missing), rules)
     by_url = {d.url: d.id for d in source_store.documents(connection, source.id).values()}
     for check in changes.checks:
         page_store.add_checks(connection, source.site_id, by_url[check.detail["found_in"]["url"]], [check], now)

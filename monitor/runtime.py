@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from monitor.config import Alert, Config, Site
-from monitor.core.reconcile import Rules
-from monitor.core.url import host_of
+from monitor.core.reconcile import Rules, Scope
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.model import Event
 from monitor.parse_pool import ParsePool
@@ -58,8 +57,7 @@ class Runtime:
         row = self.rows.get(site.name)
         return Rules(
             site=site.name,
-            hosts=frozenset({host_of(site.url), *site.hosts}),
-            wanted=site.match_page,
+            scope=Scope(site.own_hosts, tuple(site.include), tuple(site.exclude)),
             confirm_missing=site.sitemap.confirm_missing,
             alert_baseline=site.baseline == "alert",
             verify=site.changes.verify,

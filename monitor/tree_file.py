@@ -9,23 +9,23 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from hashlib import sha256
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
 from monitor.config import Site
-from monitor.core.decode import decode
 from monitor.core.health import Outcome
 from monitor.core.http import Reply, describe, permanent_target, renew, verdict
+from monitor.core.listing import ListingRead
 from monitor.core.reconcile import Changes
-from monitor.core.reconcile_sitemap import diff_rows, is_suspect, reconcile_listing
+from monitor.core.reconcile_sitemap import reconcile_listing
 from monitor.keep_promises import commit_events
-from monitor.model import News, NotASitemap, Row, Sitemap
+from monitor.model import NotASitemap
 from monitor.parse_pool import ParseCrash
 from monitor.poll_feed import FULL_READ, confirmation
 from monitor.runtime import Runtime
+from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Write
@@ -34,10 +34,7 @@ from monitor.wake_siblings import wake_siblings
 
 ACCEPT = "application/xml, text/xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 NEWS_SHARE = 0.5
-"""A file is a news sitemap when at least this share of its rows carries a news block ..."""
-
-NEWS_SPAN = timedelta(days=10)
-"""... and all but a tenth of them were published within this span: Google asks for two days, sites keep a few more."""
+"""A file is a news sitemap when at least this share of its rows carries a news block, and all of these are recent."""
 
 
 @dataclass(slots=True)
@@ -68,20 +65,13 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Parsed:
-    """A file as read: its document so far, the reply, what it holds, and whether it is suspiciously short."""
+    """A file as read: its document so far, the reply, what it lists against what it listed, and what kind it is."""
 
     document: DocumentRow
     reply: Reply
-    sitemap: Sitemap
+    listing: ListingRead
     kind: str
-    digest: str
     now: float
-    suspect: bool
-
-    @property
-    def whole(self) -> bool:
-        """Whether what is not listed is known to be gone."""
-        return self.sitemap.complete and not self.suspect
 
 
 async def read_file(walk: Walk, url: str, parent: str | None) -> Sequence[str]:
@@ -141,93 +131,89 @@ async def _confirmed(walk: Walk, document: DocumentRow, reply: Reply, now: float
 
 
 async def _parsed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -> tuple[Outcome, Sequence[str]]:
-    data = decode(reply.body)
-    digest = sha256(data.data).hexdigest()
-    transferred = reply.complete and data.complete
-    if transferred and digest == document.body_hash and not document.unlisted:
-        return await _confirmed(walk, document, reply, now)
+    run = walk.run
+    rules, memory = run.rules(walk.site), document.memory()
+
+    def load(connection: Connection) -> tuple[bytes | None, frozenset[int]]:
+        before = listing_store.text_of(connection, document.id)
+        return before, page_store.missing_pages(connection, walk.source.site_id)
+
+    previous, watched = await run.db.run(load)
     try:
-        sitemap = await walk.run.pool.sitemap(data.data, reply.final_url or document.url)
+        listing = await run.pool.listing(
+            reply.body,
+            reply.final_url or document.url,
+            transferred=reply.complete,
+            digest=None if document.unlisted or previous is None else document.body_hash,
+            previous=previous,
+            memory=memory,
+            scope=rules.scope,
+            quiet=document.baseline_at is None and document.quiet and not rules.alert_baseline,
+            watched=watched,
+        )
     except (NotASitemap, ParseCrash) as error:
         return Outcome("failed", reply.status, str(error)), ()
-    if not transferred and sitemap.kind == "text":
-        sitemap = replace(sitemap, rows=sitemap.rows[:-1])  # the last line of a cut list may be half an address
-    sitemap = replace(sitemap, complete=sitemap.complete and transferred)
-    children = [row.url for row in sitemap.rows if row.child]
-    memory = document.memory()
-    suspect = sitemap.complete and is_suspect(len(sitemap.rows), memory)
-    read = _Parsed(document, reply, sitemap, kind_of(sitemap, document, walk.source), digest, now, suspect)
-    changes = await walk.run.db.run(lambda c: _commit_file(c, walk, read))
+    if listing is None:
+        return await _confirmed(walk, document, reply, now)
+    read = _Parsed(document, reply, listing, kind_of(listing, document, walk.source), now)
+    changes = await run.db.run(lambda c: _commit_file(c, walk, read))
     walk.modified = True
     walk.new += changes.new
     walk.fresh += sum(row.first_at >= now for row in changes.rows)
     if document.parent is None:
         walk.root_kind = read.kind
     if changes.events:
-        walk.run.wake()
-    if suspect:
+        run.wake()
+    children = [url for url, _lastmod in listing.children]
+    if listing.suspect:
         known = max(memory.counts, default=0)
-        why = f"lists {len(sitemap.rows)} rows where it had {known}; waiting for a further read"
+        why = f"lists {listing.rows} rows where it had {known}; waiting for a further read"
         return Outcome("partial", reply.status, why), children
-    if not sitemap.complete:
-        problem = sitemap.problems[0].message if sitemap.problems else "the transfer was cut short"
+    if not listing.complete:
+        problem = listing.problems[0].message if listing.problems else "the transfer was cut short"
         return Outcome("partial", reply.status, f"read in part: {problem}"), children
     return Outcome("modified", reply.status), children
 
 
-def kind_of(sitemap: Sitemap, document: DocumentRow, source: SourceRow) -> str:
+def kind_of(listing: ListingRead, document: DocumentRow, source: SourceRow) -> str:
     """What a file is: an index, a news sitemap or a sitemap. By content; a news sitemap that is empty, or whose news
     blocks have aged out, stays one."""
-    rows = [row for row in sitemap.rows if not row.child]
-    if sitemap.kind == "index" or (not rows and any(row.child for row in sitemap.rows)):
+    pages = listing.rows - len(listing.children)
+    if listing.kind == "index" or (not pages and listing.children):
         return "index"
     if source.kind == "news_sitemap":
         return "news_sitemap"
-    news = [row.news for row in rows if row.news is not None]
-    if rows and len(news) >= NEWS_SHARE * len(rows) and _is_recent_window(news):
+    if pages and listing.news >= NEWS_SHARE * pages and listing.recent:
         return "news_sitemap"
-    if document.kind == "news_sitemap" and len(rows) <= 1000:
+    if document.kind == "news_sitemap" and pages <= 1000:
         return "news_sitemap"
-    if document.baseline_at is None and not rows and "news" in document.url.rsplit("/", 1)[-1].casefold():
+    if document.baseline_at is None and not pages and "news" in document.url.rsplit("/", 1)[-1].casefold():
         return "news_sitemap"
     return "sitemap"
 
 
-def _is_recent_window(news: Sequence[News]) -> bool:
-    """Whether the articles came within days of each other, as those of a news sitemap do, however old they are by now.
-
-    Some sites put a news block on every row of their whole archive: that is no news sitemap, and pages do go missing
-    from it.
-    """
-    dates = sorted(n.publication_date for n in news if n.publication_date is not None)
-    if len(dates) < 2:
-        return True
-    return dates[-(len(dates) // 20) - 1] - dates[len(dates) // 20] <= NEWS_SPAN
-
-
 def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
-    source, document, now = walk.source, read.document, read.now
-    rules = walk.run.rules(walk.site)
-    known = page_store.known_rows(connection, document.id)
-    diff = diff_rows(read.sitemap, known, rules)
+    source, document, listing, now = walk.source, read.document, read.listing, read.now
+    about = [one.id for one in (*listing.new, *listing.changed, *listing.gone)]
+    pages = page_store.known_pages(connection, source.site_id, about)
+    unknown = {one.id: (one.key, one.row.url) for one in listing.new if one.row and one.id not in pages}
     changes = reconcile_listing(
-        read.sitemap,
-        diff,
+        listing,
         kind="news_sitemap" if read.kind == "news_sitemap" else "sitemap",
         document=replace(document.memory(), kind=read.kind),
-        known=known,
-        pages=page_store.known_pages(connection, source.site_id, diff.touched()),
-        rules=rules,
-        whole=read.whole,
+        known=page_store.sightings(connection, document.id, about),
+        pages=pages | listing_store.silent_pages(connection, source.site_id, unknown),
+        rules=walk.run.rules(walk.site),
         most_new=source.most_new,
         now=datetime.fromtimestamp(now, UTC),
     )
+    listing_store.write(connection, source.site_id, document.id, listing, now)
     page_store.apply(connection, source.site_id, document.id, changes, document.read_at or now)
     page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
     commit_events(walk.run, connection, source.site, source.site_id, changes.events, now)
     source_store.set_document(connection, document.id, kind=read.kind, **_file_values(read, changes))
     if read.kind == "index":
-        _list_children(connection, walk, document, read.sitemap.rows)
+        _list_children(connection, walk, document, listing.children)
     if changes.new > source.most_new:
         source_store.set_source(connection, source.id, most_new=changes.new)
     if changes.new and source.baseline_at is not None:
@@ -235,15 +221,17 @@ def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
     return changes
 
 
-def _list_children(connection: Connection, walk: Walk, document: DocumentRow, rows: Sequence[Row]) -> None:
+def _list_children(
+    connection: Connection, walk: Walk, document: DocumentRow, children: Sequence[tuple[str, str | None]]
+) -> None:
     """Store the children of an index with it, so that a 304 for the index still leads to them."""
-    for row in rows:
-        if not row.child or row.url in walk.elsewhere or row.url == document.url:
+    for url, _lastmod in children:
+        if url in walk.elsewhere or url == document.url:
             continue
-        child = walk.documents.get(row.url)
+        child = walk.documents.get(url)
         if child is None:
-            walk.documents[row.url] = source_store.add_document(
-                connection, walk.source.id, row.url, "sitemap", document.url, quiet=walk.quiet
+            walk.documents[url] = source_store.add_document(
+                connection, walk.source.id, url, "sitemap", document.url, quiet=walk.quiet
             )
         elif child.parent != document.url and child.parent is not None:
             source_store.set_document(connection, child.id, parent=document.url)
@@ -252,24 +240,31 @@ def _list_children(connection: Connection, walk: Walk, document: DocumentRow, ro
 def _file_values(read: _Parsed, changes: Changes) -> dict[str, Any]:
     """What a read leaves of the file. Validators and hash are kept after a whole read only: a partial one that was
     remembered would be frozen by the next 304."""
-    document, rows = read.document, len(read.sitemap.rows)
-    kept = renew(document.validators(), read.reply) if read.whole else None
+    document, listing = read.document, read.listing
+    kept = renew(document.validators(), read.reply) if listing.whole else None
+    state = changes.state | {
+        "rows": listing.rows,
+        "bytes": len(read.reply.body),
+        "seconds": round(read.reply.seconds, 3),
+    }
     values: dict[str, Any] = {
         "validators_url": kept.url if kept else None,
         "etag": kept.etag if kept else None,
         "last_modified": kept.last_modified if kept else None,
-        "body_hash": read.digest if read.whole else None,
+        "body_hash": listing.digest if listing.whole else None,
         "read_at": read.now,
         "full_at": read.now,
-        "suspect": rows if read.suspect else None,
+        "suspect": listing.rows if listing.suspect else None,
         "unlisted": False,
-        "error": "; ".join(p.message for p in read.sitemap.problems[:3]) or None,
-        "state": json.dumps(changes.state | {"rows": rows}),
+        "absent": 0,
+        "still": 0 if listing.listing is not None else document.still + 1,
+        "error": "; ".join(p.message for p in listing.problems[:3]) or None,
+        "state": json.dumps(state),
     }
-    if read.whole:
+    if listing.whole:
         values["complete_at"] = read.now
-        values["counts"] = json.dumps([*document.memory().counts, rows][-5:])
-    elif not read.sitemap.complete:
+        values["counts"] = json.dumps([*document.memory().counts, listing.rows][-5:])
+    elif not listing.complete:
         values["partials"] = document.partials + 1
     if changes.baseline:
         values["baseline_at"] = read.now

@@ -7,11 +7,12 @@ epoch (`*_at`), those of documents are aware datetimes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from monitor.core.url import matches
 from monitor.model import Entry, SourceKind
 
 SKEW = 300.0
@@ -25,26 +26,47 @@ PARTIALS_FOR_BASELINE = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Which pages are the site's: its hosts, and the patterns of `include` and `exclude`."""
+
+    hosts: frozenset[str]
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def wanted(self, url: str) -> bool:
+        """Whether the page at `url` is watched: by `include` (all, where there is none) and not by `exclude`."""
+        if self.include and not any(matches(pattern, url) for pattern in self.include):
+            return False
+        return not any(matches(pattern, url) for pattern in self.exclude)
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """What of a site's configuration decides about its pages.
 
-    `hosts` are the site's own hosts, `wanted` says whether a published URL passes `include` and `exclude`,
-    `since_at` is when the first source of the site had its baseline (None: none had).
+    `scope` says which pages are the site's, `since_at` is when the first source of the site had its baseline (None:
+    none had).
     """
 
     site: str
-    hosts: frozenset[str]
-    wanted: Callable[[str], bool]
+    scope: Scope
     confirm_missing: int = 2
     alert_baseline: bool = False
     verify: str = "auto"
     sample: int = 20
     since_at: float | None = None
 
+    def wanted(self, url: str) -> bool:
+        """Whether a published URL passes `include` and `exclude`."""
+        return self.scope.wanted(url)
+
 
 @dataclass(frozen=True, slots=True)
 class KnownPage:
-    """A page as the store has it. `announced` is False where a baseline absorbed it without an alert."""
+    """A page as it is known. `announced` is False where a baseline absorbed it without an alert.
+
+    `stored` False: it has no row of its own, a listing of the site has it.
+    """
 
     id: int
     key: str
@@ -56,6 +78,7 @@ class KnownPage:
     changed: str | None = None
     missing_at: float | None = None
     missing_reason: str | None = None
+    stored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +157,8 @@ class Check:
 class Changes:
     """Intents: what one read changes. Applied whole or not at all.
 
-    `pages`, `rows` and `entries` replace or add by id; `dropped` are pages the document lists no more; `forgotten`
-    are entry ids that live on under another id.
+    `pages`, `rows` and `entries` replace or add by id; `dropped` are pages that a feed lists no more; `forgotten` are
+    entry ids that live on under another id.
     """
 
     pages: dict[int, KnownPage] = field(default_factory=dict)

@@ -148,8 +148,10 @@ def _new_entry(read: _Read, item: Placed) -> None:
         page = KnownPage(item.page_id, item.key, item.observed, entry.title, now, announced=announce)
         changes.pages[page.id] = page
     elif announce:
-        page = replace(page, announced=True, title=page.title or entry.title)
+        page = replace(page, announced=True, title=page.title or entry.title, stored=True)
         changes.pages[page.id] = page
+    elif not page.stored:  # so far a line of a sitemap
+        page = changes.pages[page.id] = replace(page, title=entry.title, stored=True)
     if announce:
         changes.events.append(
             Draft(
@@ -180,6 +182,8 @@ def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
         # The entry's link changed, not the entry: its page is known under the former link.
         page = KnownPage(item.page_id, item.key, item.observed, entry.title, now, announced=not read.quiet)
         changes.pages[page.id] = page
+    elif not page.stored:
+        page = changes.pages[page.id] = replace(page, title=entry.title, stored=True)
     if moved or not known.listed:
         _back(read, page, item)
     fields, flips = _edited(entry, known)

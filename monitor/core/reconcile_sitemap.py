@@ -1,20 +1,22 @@
-"""A sitemap document, and a whole tree of them, against what is known (pure).
+"""What one read of a sitemap document means, against what is known (pure).
 
-`diff_rows` finds the rows that are new, changed, back or gone; only those need their pages looked up.
-`reconcile_listing` turns them into intents. Nothing is missing by one document's word: rows that a complete read
-lists no longer are `dropped`, and `absences.judge_absences` decides once the whole tree was read.
+`listing.read_listing` finds the rows that are new, changed or gone; only those come here. `reconcile_listing` turns
+them into intents. Nothing is missing by one document's word: pages that a complete read lists no longer are dropped,
+and `absences.judge_absences` decides once the whole tree was read.
+
+A page has a row of its own only if it has a story: it was told, changed, asked about or dropped. The others are lines
+of listings, and stay so (`KnownPage.stored`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from statistics import median
 from typing import Any
 
 from monitor.core.dates import parse_date
-from monitor.core.identity import page_id
+from monitor.core.listing import Line, Listed, ListingRead, title_of
 from monitor.core.reconcile import (
     PARTIALS_FOR_BASELINE,
     SAME_EDIT,
@@ -33,92 +35,11 @@ from monitor.core.reconcile import (
     when,
 )
 from monitor.core.trust import ReadEvidence, judge_read, plausible
-from monitor.core.url import host_of, is_site_host, page_key
-from monitor.model import Row, Sitemap
+from monitor.model import Row
 
 LATE = 86400.0
-SHRINK = 0.7
-"""A complete read below this share of the median of the last five is suspicious and needs a further one (DESIGN)."""
-SHRINK_FLOOR = 5
-"""... if it lacks at least so many rows: a file of three that becomes one of two is no sign of damage."""
 SURGE = 1000
 SURGE_FACTOR = 5
-
-
-@dataclass(slots=True)
-class RowDiff:
-    """What a read of one document brought, by page id. `rows` has one row a page, the first that named it."""
-
-    rows: dict[int, tuple[str, Row]] = field(default_factory=dict)
-    new: list[int] = field(default_factory=list)
-    changed: list[int] = field(default_factory=list)
-    back: list[int] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)
-    off_host: list[str] = field(default_factory=list)
-    off_hosts: int = 0
-    filtered: int = 0
-
-    def touched(self) -> list[int]:
-        """The pages that must be looked up to decide."""
-        return [*self.new, *self.changed, *self.back]
-
-
-def is_suspect(rows: int, document: DocumentMemory) -> bool:
-    """Whether a whole read is suspiciously short against the last ones, and not yet confirmed by a further one.
-
-    A read as short as the last one that was believed is confirmed by it, while the median is still that of before.
-    """
-    if len(document.counts) < 1:
-        return False
-    usual = median(document.counts)
-    if rows >= usual * SHRINK or usual - rows < SHRINK_FLOOR:
-        return False
-    alike = [n for n in (document.suspect, document.counts[-1]) if n is not None]
-    return all(abs(rows - n) > max(SHRINK_FLOOR, 0.1 * n) for n in alike)
-
-
-def diff_rows(sitemap: Sitemap, known: Mapping[int, KnownRow], rules: Rules) -> RowDiff:
-    """Compare a document's rows with the sightings known of it.
-
-    Texts are compared, so that a reformatted instant is looked at once and found to be none. Rows on hosts that are
-    not the site's are counted apart.
-    """
-    diff = RowDiff()
-    origins: dict[str, bool] = {}  # rows are many, hosts few
-    for row in sitemap.rows:
-        if row.child:
-            continue
-        origin = row.url[: row.url.find("/", 8)]
-        ours = origins.get(origin)
-        if ours is None:
-            ours = origins[origin] = is_site_host(host_of(row.url), rules.hosts)
-        if not ours:
-            diff.off_hosts += 1
-            if len(diff.off_host) < 100:
-                diff.off_host.append(row.url)
-            continue
-        if not rules.wanted(row.url):
-            diff.filtered += 1
-            continue
-        key = page_key(row.url)
-        number = page_id(key)
-        if number in diff.rows:
-            continue
-        diff.rows[number] = (key, row)
-        before = known.get(number)
-        if before is None:
-            diff.new.append(number)
-        elif before.last_at is not None:
-            diff.back.append(number)
-        elif before.lastmod != row.lastmod_text or (title_of(row) is not None and before.title != title_of(row)):
-            diff.changed.append(number)
-    diff.gone = [number for number, row in known.items() if row.last_at is None and number not in diff.rows]
-    return diff
-
-
-def title_of(row: Row) -> str | None:
-    """The headline a row carries, if any: of its news block, or of the item where the sitemap is a feed."""
-    return row.news.title if row.news is not None else row.title
 
 
 def published_of(row: Row) -> datetime | None:
@@ -141,49 +62,50 @@ class _Read:
     def page(self, number: int) -> KnownPage | None:
         return self.changes.pages.get(number) or self.pages.get(number)
 
+    def silent(self, one: Listed, url: str) -> KnownPage:
+        """A page that is a line of this listing and nothing else."""
+        first_at = self.document.baseline_at or self.document.read_at or self.now
+        title = one.before.title if one.before else None
+        return KnownPage(one.id, one.key, url, title, first_at, announced=False, stored=False)
+
 
 def reconcile_listing(
-    sitemap: Sitemap,
-    diff: RowDiff,
+    read: ListingRead,
     *,
     kind: str,
     document: DocumentMemory,
     known: Mapping[int, KnownRow],
     pages: Mapping[int, KnownPage],
     rules: Rules,
-    whole: bool,
     most_new: int,
     now: datetime,
 ) -> Changes:
     """Decide what one successful read of a sitemap document means.
 
-    `whole` is False for a partial or suspiciously short read: it adds, and drops nothing. `pages` are the known pages
-    among `diff.touched()`; `most_new` is the most new pages that one read of the source ever brought.
+    `known` are the stored sightings by this document, `pages` the known pages, of those that the read is about: stored
+    ones, and those that another listing of the site has.
     """
     quiet = document.baseline_at is None and document.quiet and not rules.alert_baseline
-    evidence = judge_read(
-        [
-            (row.lastmod_text, at(row.lastmod), known[number].lastmod if number in known else None)
-            for number, (_key, row) in diff.rows.items()
-        ],
-        document.state.get("trust") or {},
-        now.timestamp(),
-    )
-    read = _Read(kind, document, known, pages, rules, now.timestamp(), quiet, evidence, Changes())
-    changes = read.changes
+    evidence = judge_read(read.movement, document.state.get("trust") or {})
+    work = _Read(kind, document, known, pages, rules, now.timestamp(), quiet, evidence, Changes())
+    changes = work.changes
     changes.state["trust"] = evidence.memory
-    changes.state["off_host"] = {"count": diff.off_hosts, "sample": diff.off_host[:20]}
-    for number in diff.new:
-        _new_row(read, number, *diff.rows[number])
-    for number in diff.back:
-        _back_row(read, number, *diff.rows[number])
-    for number in diff.changed:
-        _changed_row(read, number, *diff.rows[number])
-    if whole:
-        changes.dropped = diff.gone
+    changes.state["off_host"] = {"count": read.off_hosts, "sample": list(read.off_host)}
+    for one in read.new:
+        assert one.row is not None
+        if one.id in known and known[one.id].last_at is not None:
+            _back_row(work, one, one.row)
+        else:
+            _new_row(work, one, one.row)
+    for one in read.changed:
+        assert one.row is not None
+        assert one.before is not None
+        _changed_row(work, one, one.row, one.before)
+    for one in read.gone:
+        assert one.before is not None
+        _gone_row(work, one, one.before)
     # A document that its source never had before its baseline is news itself: nothing of it is quiet.
-    complete = sitemap.complete and whole
-    changes.baseline = document.baseline_at is None and (complete or document.partials + 1 >= PARTIALS_FOR_BASELINE)
+    changes.baseline = document.baseline_at is None and (read.whole or document.partials + 1 >= PARTIALS_FOR_BASELINE)
     if evidence.verdict_changed and not quiet:
         changes.events.append(
             Draft(
@@ -197,7 +119,8 @@ def reconcile_listing(
                 },
             )
         )
-    _sum_up_surge(read, most_new)
+    _sum_up_new(work, most_new)
+    _sum_up_changed(work)
     return changes
 
 
@@ -215,35 +138,38 @@ def _row_data(row: Row) -> dict[str, Any] | None:
     }
 
 
-def _sight(read: _Read, number: int, row: Row, page_url: str, **more: Any) -> None:
-    before = read.known.get(number)
+def _sight(read: _Read, one: Listed, row: Row, page: KnownPage, title_at: float | None = None) -> None:
+    """Note that the document lists the page, if the page has a story."""
+    if not page.stored:
+        return
+    before = read.known.get(one.id)
     title = title_of(row)
-    if title is None and before is not None:
-        title = before.title  # the news block goes after two days; the headline stays what it was
+    if title is None and one.before is not None:
+        title = one.before.title  # the news block goes after two days; the headline stays what it was
     read.changes.rows.append(
         KnownRow(
-            page_id=number,
-            url=None if row.url == page_url else row.url,
-            first_at=before.first_at if before else read.now,
+            page_id=one.id,
+            url=None if row.url == page.url else row.url,
+            first_at=before.first_at if before else read.now if one.before is None else page.first_at,
             lastmod=row.lastmod_text,
             title=title,
-            title_at=more.get("title_at", before.title_at if before else None),
+            title_at=title_at if title_at is not None else before.title_at if before else None,
         )
     )
 
 
-def _new_row(read: _Read, number: int, key: str, row: Row) -> None:
+def _new_row(read: _Read, one: Listed, row: Row) -> None:
     changes, now = read.changes, read.now
-    page = read.page(number)
+    page = read.page(one.id)
     published, lastmod = at(published_of(row)), at(row.lastmod)
     announce = not read.quiet and is_news(page, published, read.rules, now)
-    if page is None:
-        page = KnownPage(number, key, row.url, title_of(row), now, announced=announce)
-        changes.pages[number] = page
-    elif announce:
-        page = replace(page, announced=True)
-        changes.pages[number] = page
-    _sight(read, number, row, page.url)
+    if page is None and not announce:
+        return
+    if announce:
+        page = page or KnownPage(one.id, one.key, row.url, title_of(row), now, announced=True)
+        page = changes.pages[one.id] = replace(page, announced=True, stored=True)
+    assert page is not None
+    _sight(read, one, row, page)
     if announce:
         changes.new += 1
         known_since = published if published is not None else lastmod
@@ -268,12 +194,11 @@ def _new_row(read: _Read, number: int, key: str, row: Row) -> None:
     _return(read, page, row)
 
 
-def _back_row(read: _Read, number: int, key: str, row: Row) -> None:
-    page = read.page(number)
-    if page is None:
-        page = KnownPage(number, key, row.url, title_of(row), read.now, announced=True)
-        read.changes.pages[number] = page
-    _sight(read, number, row, page.url)
+def _back_row(read: _Read, one: Listed, row: Row) -> None:
+    page = read.page(one.id)
+    if page is None:  # its sighting outlived it: a page that was told once is not new again
+        page = read.changes.pages[one.id] = KnownPage(one.id, one.key, row.url, title_of(row), read.now, announced=True)
+    _sight(read, one, row, page)
     _return(read, page, row)
 
 
@@ -284,12 +209,25 @@ def _return(read: _Read, page: KnownPage, row: Row) -> None:
     read.changes.pages[page.id] = replace(page, missing_at=None, missing_reason=None)
 
 
-def _changed_row(read: _Read, number: int, key: str, row: Row) -> None:
-    before = read.known[number]
-    page = read.page(number) or KnownPage(number, key, row.url, title_of(row), read.now, announced=True)
+def _gone_row(read: _Read, one: Listed, before: Line) -> None:
+    """The document lists the page no more. What leaves a news sitemap has aged out: there only a story has an end."""
+    page = read.page(one.id)
+    if page is None or not page.stored:
+        if read.kind == "news_sitemap":
+            return
+        page = read.changes.pages[one.id] = replace(page or read.silent(one, before.url), stored=True)
+    seen_at = read.document.read_at if read.document.read_at is not None else read.now
+    known = read.known.get(one.id) or KnownRow(
+        one.id, None if before.url == page.url else before.url, page.first_at, before.lastmod, before.title
+    )
+    read.changes.rows.append(replace(known, last_at=seen_at, absent=0))
+
+
+def _changed_row(read: _Read, one: Listed, row: Row, before: Line) -> None:
+    page = read.page(one.id) or read.silent(one, row.url)
     title = title_of(row)
     retitled = title is not None and before.title is not None and before.title != title
-    _sight(read, number, row, page.url, title_at=read.now if retitled else before.title_at)
+    _sight(read, one, row, page, read.now if retitled else None)
     if read.quiet:
         return
     if (
@@ -297,7 +235,7 @@ def _changed_row(read: _Read, number: int, key: str, row: Row) -> None:
         and not same_headline(before.title, title)
         and not (page.changed_at is not None and same_headline(page.title, title))
     ):
-        read.changes.pages[number] = replace(page, title=title, changed_at=read.now, changed="entry")
+        read.changes.pages[one.id] = replace(page, title=title, changed_at=read.now, changed="entry", stored=True)
         read.changes.events.append(
             Draft(
                 "url.changed",
@@ -320,7 +258,7 @@ def _changed_row(read: _Read, number: int, key: str, row: Row) -> None:
         _moved_lastmod(read, page, row, before)
 
 
-def _moved_lastmod(read: _Read, page: KnownPage, row: Row, before: KnownRow) -> None:
+def _moved_lastmod(read: _Read, page: KnownPage, row: Row, before: Line) -> None:
     """A lastmod that advanced is a reason to ask the page, if the file's lastmods can be believed at all."""
     if read.evidence.verdict == "untrusted" or (read.rules.verify == "never" and read.evidence.verdict != "trusted"):
         return
@@ -331,6 +269,7 @@ def _moved_lastmod(read: _Read, page: KnownPage, row: Row, before: KnownRow) -> 
     end = row.lastmod.timestamp() + (86400.0 if row.lastmod_precision == "day" else 0.0)
     if page.changed_at is not None and min(end, row.lastmod.timestamp()) <= page.changed_at + SAME_EDIT:
         return
+    read.changes.pages[page.id] = replace(page, stored=True)
     read.changes.checks.append(
         Check(
             page.id,
@@ -350,28 +289,58 @@ def _moved_lastmod(read: _Read, page: KnownPage, row: Row, before: KnownRow) -> 
 
 
 def _instant(text: str | None) -> datetime | None:
-
     return parse_date(text).instant if text else None
 
 
-def _sum_up_surge(read: _Read, most_new: int) -> None:
-    """Far more new pages than ever, and over a thousand: one event instead of a flood (CONTRACT `source.surge`)."""
+def _sum_up_new(read: _Read, most_new: int) -> None:
+    """Far more new pages than ever, and over a thousand: one event instead of a flood (CONTRACT `source.surge`).
+
+    The pages stay lines of the listing.
+    """
     changes = read.changes
     news = [draft for draft in changes.events if draft.type == "url.new"]
     if len(news) <= SURGE or len(news) <= SURGE_FACTOR * most_new:
         return
+    told = {draft.page_id for draft in news if draft.page_id is not None and not _is_stored(read, draft.page_id)}
     changes.events = [draft for draft in changes.events if draft.type != "url.new"]
-    changes.events.append(
-        Draft(
-            "source.surge",
-            read.document.url,
-            {
-                "site": read.rules.site,
-                "url": read.document.url,
-                "found_in": found_in(read.kind, read.document.url),
-                "count": len(news),
-                "sample": [draft.data["url"] for draft in news[:20]],
-                "usual": most_new,
-            },
-        )
+    changes.rows = [row for row in changes.rows if row.page_id not in told]
+    for number in told:
+        del changes.pages[number]
+    changes.events.append(_surge(read, len(news), [draft.subject for draft in news], most_new))
+
+
+def _sum_up_changed(read: _Read) -> None:
+    """The same for lastmods that advanced: a sample of the pages is asked, so that the file's trust is still judged."""
+    changes = read.changes
+    most = int(read.document.state.get("most_changed") or 0)
+    changes.state["most_changed"] = max(most, len(changes.checks))
+    if len(changes.checks) <= SURGE or len(changes.checks) <= SURGE_FACTOR * most:
+        return
+    changes.events.append(_surge(read, len(changes.checks), [check.detail["url"] for check in changes.checks], most))
+    step = -(-len(changes.checks) // max(1, read.rules.sample))
+    asked = changes.checks[::step]
+    kept = {check.page_id for check in asked}
+    for check in changes.checks:
+        if check.page_id not in kept and not _is_stored(read, check.page_id):
+            changes.pages.pop(check.page_id, None)
+    changes.checks = asked
+
+
+def _is_stored(read: _Read, number: int) -> bool:
+    page = read.pages.get(number)
+    return page is not None and page.stored
+
+
+def _surge(read: _Read, count: int, urls: list[str], usual: int) -> Draft:
+    return Draft(
+        "source.surge",
+        read.document.url,
+        {
+            "site": read.rules.site,
+            "url": read.document.url,
+            "found_in": found_in(read.kind, read.document.url),
+            "count": count,
+            "sample": urls[:20],
+            "usual": usual,
+        },
     )

@@ -330,6 +330,12 @@ def _permalink(element: Any) -> str | None:
     return text if text.lower().startswith(("http://", "https://")) and not denied else None
 
 
+def row_of_texts(url: str, lastmod: str | None) -> Row:
+    """A row of nothing but an address and a lastmod, as published."""
+    date = parse_date(lastmod) if lastmod else _NO_DATE
+    return Row(url, date.instant, date.precision, date.text or None, date.zone, date.problem)
+
+
 def _image(element: Any) -> Image:
     fields = _fields(element)
     return Image(

@@ -8,8 +8,7 @@ rest (`page_checks`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,20 +36,29 @@ class ReadEvidence:
     memory: dict[str, Any]
 
 
-def judge_read(
-    rows: Sequence[tuple[str | None, float | None, str | None]], memory: Mapping[str, Any], now: float
-) -> ReadEvidence:
-    """Judge one read. `rows` are (lastmod text, its instant in epoch seconds, text of the read before) of each row.
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """How the lastmods of a file moved between two reads.
 
-    A bulk move (over half of the known rows at once) or one instant for nearly all rows, newer than a day at each
-    read, is a strike; two in a row make the file untrusted, five clean reads in which something moved trusted again.
+    `rows`: pages listed; `known`: those listed before, with a lastmod; `moved`: those of them whose lastmod differs;
+    `one_instant`: rows that share the commonest lastmod (counted only where enough moved for it to matter).
     """
-    known = [(text, instant, before) for text, instant, before in rows if before is not None]
-    moved = sum(1 for text, _instant, before in known if text != before)
-    bulk = moved >= BULK_FLOOR and moved > BULK_SHARE * len(known)
-    instants = Counter(instant for _text, instant, _before in rows if instant is not None)
-    top = instants.most_common(1)[0] if instants else (None, 0)
-    stamped = len(rows) >= BULK_FLOOR and top[1] >= 0.9 * len(rows) and moved >= BULK_FLOOR
+
+    rows: int
+    known: int
+    moved: int
+    one_instant: int
+
+
+def judge_read(movement: Movement, memory: Mapping[str, Any]) -> ReadEvidence:
+    """Judge one read.
+
+    A bulk move (over half of the known rows at once) or one instant for nearly all rows, another at each read, is a
+    strike; two in a row make the file untrusted, five clean reads in which something moved trusted again.
+    """
+    moved = movement.moved
+    bulk = moved >= BULK_FLOOR and moved > BULK_SHARE * movement.known
+    stamped = movement.rows >= BULK_FLOOR <= moved and movement.one_instant >= 0.9 * movement.rows
     strike = bulk or stamped
     strikes = int(memory.get("strikes", 0)) + 1 if strike else (0 if moved else int(memory.get("strikes", 0)))
     clean = 0 if strike else int(memory.get("clean", 0)) + (1 if moved else 0)
@@ -64,9 +72,9 @@ def judge_read(
     ):
         verdict = "trusted"
     reasons = {
-        "rows": len(rows),
+        "rows": movement.rows,
         "moved": moved,
-        "one_instant": top[1],
+        "one_instant": movement.one_instant,
         "strikes": strikes,
         "confirmed": confirmed,
         "denied": denied,

@@ -7,71 +7,110 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
+from monitor.core.listing import Line, parse_line, unpack_lines
 from monitor.core.reconcile import when
+from monitor.core.url import page_key
+from monitor.store import listings as listing_store
 from monitor.store.schema import document, event, sighting, site, source
 from monitor.store.schema import page as page_table
 
 
-def page_rows(connection: Connection, number: int, key: str) -> list[Any]:
-    """The stored pages of this key, one for each site that has it."""
-    query = (
-        select(page_table, site.c.name.label("site"))
-        .join(site)
-        .where(page_table.c.id == number, page_table.c.key == key)
-    )
-    return list(connection.execute(query).all())
-
-
 def page(connection: Connection, number: int, key: str) -> list[dict[str, Any]]:
-    """For each site that knows the page: its state, who listed it when, and its events."""
+    """For each site that knows the page: its state, who listed it when, and its events.
+
+    A page without a story has no state of its own: it is a line of a listing.
+    """
     found = []
-    for row in page_rows(connection, number, key):
-        listed = connection.execute(
-            select(
-                document.c.kind,
-                document.c.url,
-                sighting.c.url.label("observed"),
-                sighting.c.first_at,
-                sighting.c.last_at,
-                sighting.c.lastmod,
-                sighting.c.title,
-            )
-            .select_from(sighting.join(document).join(source))
-            .where(sighting.c.page_id == number, source.c.site_id == row.site_id)
-            .order_by(sighting.c.first_at)
-        )
-        bodies = connection.scalars(
-            select(event.c.body)
-            .where(event.c.site == row.site, event.c.body.contains(json.dumps(row.url)[1:-1], autoescape=True))
-            .order_by(event.c.seq)
-            .limit(200)
-        )
-        events = [envelope for envelope in map(json.loads, bodies) if envelope["subject"] == row.url]
+    for one in connection.execute(select(site).order_by(site.c.id)).all():
+        row = connection.execute(
+            select(page_table).where(page_table.c.site_id == one.id, page_table.c.id == number, page_table.c.key == key)
+        ).first()
+        listed = _sightings(connection, one.id, number, row.url) if row else []
+        listed += _lines(connection, one.id, number, key, {item["url"] for item in listed if item["last"] is None})
+        if row is None and not listed:
+            continue
+        url = row.url if row else listed[0]["observed_url"]
         found.append(
             {
-                "site": row.site,
-                "url": row.url,
-                "key": row.key,
-                "title": row.title,
-                "first_seen": when(row.first_at),
-                "announced": row.announced,
-                "changed": when(row.changed_at),
-                "missing_since": when(row.missing_at),
-                "missing_reason": row.missing_reason,
-                "asked": when(row.checked_at),
-                "listed": [
-                    {
-                        "kind": item.kind,
-                        "url": item.url,
-                        "observed_url": item.observed or row.url,
-                        "first": when(item.first_at),
-                        "last": when(item.last_at),
-                        "lastmod": item.lastmod,
-                        "title": item.title,
-                    }
-                    for item in listed
-                ],
-                "events": events,
+                "site": one.name,
+                "url": url,
+                "key": key,
+                "title": row.title if row else listed[0]["title"],
+                "first_seen": when(row.first_at) if row else listed[0]["first"],
+                "announced": row.announced if row else False,
+                "changed": when(row.changed_at) if row else None,
+                "missing_since": when(row.missing_at) if row else None,
+                "missing_reason": row.missing_reason if row else None,
+                "asked": when(row.checked_at) if row else None,
+                "listed": sorted(listed, key=lambda item: item["first"] or ""),
+                "events": _events(connection, one.name, url),
             }
         )
     return found
+
+
+def _sightings(connection: Connection, site_id: int, number: int, url: str) -> list[dict[str, Any]]:
+    rows = connection.execute(
+        select(
+            document.c.kind,
+            document.c.url,
+            sighting.c.url.label("observed"),
+            sighting.c.first_at,
+            sighting.c.last_at,
+            sighting.c.lastmod,
+            sighting.c.title,
+        )
+        .select_from(sighting.join(document).join(source))
+        .where(sighting.c.page_id == number, source.c.site_id == site_id)
+        .order_by(sighting.c.first_at)
+    )
+    return [
+        {
+            "kind": item.kind,
+            "url": item.url,
+            "observed_url": item.observed or url,
+            "first": when(item.first_at),
+            "last": when(item.last_at),
+            "lastmod": item.lastmod,
+            "title": item.title,
+        }
+        for item in rows
+    ]
+
+
+def _lines(connection: Connection, site_id: int, number: int, key: str, but: set[str]) -> list[dict[str, Any]]:
+    """What listings say of the page, without those of the documents at `but`."""
+    documents = listing_store.listing_documents(connection, site_id, [number]).get(number, [])
+    found = []
+    for row in connection.execute(select(document).where(document.c.id.in_(documents))).all():
+        line = None if row.url in but else _line(unpack_lines(listing_store.text_of(connection, row.id)), key)
+        if line is not None:
+            found.append(
+                {
+                    "kind": row.kind,
+                    "url": row.url,
+                    "observed_url": line.url,
+                    "first": when(row.baseline_at if row.baseline_at is not None else row.read_at),
+                    "last": None,
+                    "lastmod": line.lastmod,
+                    "title": line.title,
+                }
+            )
+    return found
+
+
+def _line(lines: list[str], key: str) -> Line | None:
+    start = f"{key}\t"
+    plain = next((line for line in lines if line.startswith(start)), None)  # nearly all addresses are their own key
+    line = plain or next((line for line in lines if page_key(line.partition("\t")[0]) == key), None)
+    return parse_line(line) if line is not None else None
+
+
+def _events(connection: Connection, name: str, url: str) -> list[dict[str, Any]]:
+    bodies = connection.scalars(
+        select(event.c.body)
+        .where(event.c.site == name, event.c.body.contains(json.dumps(url)[1:-1], autoescape=True))
+        .order_by(event.c.seq)
+        .limit(200)
+    )
+    return [envelope for envelope in map(json.loads, bodies) if envelope["subject"] == url]

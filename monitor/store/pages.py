@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Table, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, Executable, Table, bindparam, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from monitor.core.absences import Absence
 from monitor.core.page_checks import PageMemory
 from monitor.core.reconcile import Changes, Check, KnownEntry, KnownPage, KnownRow
 from monitor.store.schema import document, entry, page, page_check, sighting, source
@@ -80,16 +80,25 @@ def pending_entries(connection: Connection, document_id: int) -> list[KnownEntry
     return [KnownEntry(**row._mapping) for row in connection.execute(query)]
 
 
-def known_rows(connection: Connection, document_id: int) -> dict[int, KnownRow]:
-    """All sightings of a document by page id."""
-    query = select(*_ROW).where(sighting.c.document_id == document_id)
-    return {row.page_id: KnownRow(*row) for row in connection.execute(query)}
+def sightings(connection: Connection, document_id: int, ids: Collection[int]) -> dict[int, KnownRow]:
+    """The sightings of these pages by a document, by page id. Pages without a story have none."""
+    found: dict[int, KnownRow] = {}
+    for batch in chunks(ids):
+        query = select(*_ROW).where(sighting.c.document_id == document_id, sighting.c.page_id.in_(batch))
+        found.update((row.page_id, KnownRow(*row)) for row in connection.execute(query))
+    return found
+
+
+def missing_pages(connection: Connection, site_id: int) -> frozenset[int]:
+    """Ids of the pages of a site that are missing now."""
+    query = select(page.c.id).where(page.c.site_id == site_id, page.c.missing_at.is_not(None))
+    return frozenset(connection.scalars(query))
 
 
 def apply(connection: Connection, site_id: int, document_id: int, changes: Changes, seen_at: float) -> None:
     """Write the intents of one read, all but events (see `store.events`).
 
-    `seen_at` is when the document last listed what it now dropped.
+    `seen_at` is when a feed last listed what it now dropped.
     """
     upsert(
         connection,
@@ -181,7 +190,7 @@ def set_page(connection: Connection, site_id: int, page_id: int, **values: Any) 
 
 
 def listed_by(connection: Connection, site_id: int, page_id: int) -> set[str]:
-    """The kinds of the documents of the site that list the page now."""
+    """The kinds of the documents of the site that list the page now, as far as sightings tell."""
     query = (
         select(document.c.kind)
         .select_from(sighting.join(document).join(source))
@@ -200,42 +209,19 @@ def count_absences(connection: Connection, source_id: int, limit: int) -> None:
     )
 
 
-def drop_all(connection: Connection, document_ids: Sequence[int], seen_at: float) -> None:
-    """The documents are listed no more, and so are their rows."""
-    for batch in chunks(document_ids):
-        connection.execute(
-            update(sighting)
-            .where(sighting.c.document_id.in_(batch), sighting.c.last_at.is_(None))
-            .values(last_at=seen_at, absent=0)
-        )
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A page that a document of a tree listed once and lacked in `absent` complete reads since."""
+
+    page: KnownPage
+    kind: str
+    document_url: str
+    last_at: float
+    absent: int
 
 
-def listed_rows(connection: Connection, document_ids: Sequence[int]) -> int:
-    """How many rows the documents list now."""
-    total = 0
-    for batch in chunks(document_ids):
-        query = select(func.count()).where(sighting.c.document_id.in_(batch), sighting.c.last_at.is_(None))
-        total += connection.execute(query).scalar() or 0
-    return total
-
-
-def absences(connection: Connection, site_id: int, source_id: int, confirm: int) -> list[Absence]:
-    """Pages that this source has lacked `confirm` times and no sitemap lists, with all else that ever listed them."""
-    other, other_document, other_source = sighting.alias(), document.alias(), source.alias()
-    listed = (
-        select(other.c.page_id)
-        .select_from(
-            other.join(other_document, other_document.c.id == other.c.document_id).join(
-                other_source, other_source.c.id == other_document.c.source_id
-            )
-        )
-        .where(
-            other.c.page_id == page.c.id,
-            other.c.last_at.is_(None),
-            other_source.c.site_id == site_id,
-            other_document.c.kind == "sitemap",
-        )
-    )
+def lacking(connection: Connection, site_id: int, source_id: int, confirm: int) -> list[Lacking]:
+    """The pages, not missing yet, that a sitemap document of the source has lacked `confirm` times."""
     query = (
         select(*_PAGE, document.c.kind, document.c.url.label("document_url"), sighting.c.last_at, sighting.c.absent)
         .select_from(sighting.join(document).join(page, page.c.id == sighting.c.page_id))
@@ -246,29 +232,45 @@ def absences(connection: Connection, site_id: int, source_id: int, confirm: int)
             page.c.missing_at.is_(None),
             sighting.c.last_at.is_not(None),
             sighting.c.absent >= confirm,
-            ~listed.exists(),
         )
     )
-    found = []
-    names = KnownPage.__dataclass_fields__
-    for row in connection.execute(query).all():
-        values = {name: row._mapping[name] for name in names}
-        others = connection.execute(
-            select(document.c.kind, sighting.c.last_at.is_(None), sighting.c.absent)
-            .select_from(sighting.join(document).join(source))
-            .where(sighting.c.page_id == row.id, source.c.site_id == site_id, document.c.url != row.document_url)
-        ).all()
-        found.append(
-            Absence(
-                KnownPage(**values),
-                row.kind,
-                row.document_url,
-                row.last_at,
-                row.absent,
-                tuple((kind, bool(listed), absent) for kind, listed, absent in others),
+    return [
+        Lacking(KnownPage(**{c.name: row._mapping[c.name] for c in _PAGE}), *row[len(_PAGE) :])
+        for row in connection.execute(query).all()
+    ]
+
+
+def other_sightings(connection: Connection, site_id: int, page_id: int, but: str) -> list[tuple[str, bool, int]]:
+    """(kind, listed, absent) of each document of the site, but the one at `but`, that ever listed a page."""
+    query = (
+        select(document.c.kind, sighting.c.last_at.is_(None), sighting.c.absent)
+        .select_from(sighting.join(document).join(source))
+        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, document.c.url != but)
+    )
+    return [(kind, bool(listed), absent) for kind, listed, absent in connection.execute(query)]
+
+
+def forget_moved(connection: Connection, site_id: int, source_id: int, ids: Collection[int]) -> None:
+    """These pages only moved to another file: those without a story become lines of its listing again."""
+    mine = select(document.c.id).where(document.c.source_id == source_id)
+    told = (
+        select(page.c.id)
+        .where(page.c.site_id == site_id, page.c.announced.is_(False))
+        .where(page.c.changed_at.is_(None), page.c.missing_at.is_(None), page.c.checked_at.is_(None))
+    )
+    for batch in chunks(ids):
+        silent = list(connection.scalars(told.where(page.c.id.in_(batch))))
+        connection.execute(
+            delete(sighting).where(
+                sighting.c.page_id.in_(silent), sighting.c.last_at.is_not(None), sighting.c.document_id.in_(mine)
             )
         )
-    return found
+        still = select(sighting.c.page_id).join(document).join(source).where(source.c.site_id == site_id)
+        kept = set(connection.scalars(still.where(sighting.c.page_id.in_(silent))))
+        asked = select(page_check.c.page_id).where(page_check.c.site_id == site_id, page_check.c.page_id.in_(silent))
+        kept |= set(connection.scalars(asked))
+        gone = [number for number in silent if number not in kept]
+        connection.execute(delete(page).where(page.c.site_id == site_id, page.c.id.in_(gone)))
 
 
 def _sighting(document_id: int, row: KnownRow) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, case, func, select, update
 
 from monitor.core.promises import Promise, Reading, State
+from monitor.store.listings import kinds_listing
 from monitor.store.pages import chunks, upsert
 from monitor.store.schema import document, promise, sighting, source
 
@@ -53,7 +54,8 @@ def kinds_that_listed(connection: Connection, site_id: int, page_id: int) -> lis
         .where(sighting.c.page_id == page_id, source.c.site_id == site_id)
         .order_by(sighting.c.first_at)
     )
-    return list(dict.fromkeys(connection.scalars(query)))
+    sighted = connection.scalars(query).all()
+    return list(dict.fromkeys([*sighted, *kinds_listing(connection, site_id, page_id)]))
 
 
 def reading_of(connection: Connection, site_id: int, kind: str) -> Reading:

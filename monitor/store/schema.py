@@ -15,6 +15,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -107,6 +108,9 @@ document = Table(
     Column("quiet", Boolean, nullable=False),  # listed before its source had a baseline: its first read is quiet, too
     Column("partials", Integer, nullable=False, server_default=text("0")),  # partial reads before the baseline
     Column("unlisted", Boolean, nullable=False, server_default=false()),  # the index lists it no more
+    Column("absent", Integer, nullable=False, server_default=text("0")),  # complete reads of the tree since it left
+    Column("still", Integer, nullable=False, server_default=text("0")),  # reads in a row that found it unchanged
+    Column("index_lastmod", Text),  # what its index said of it when it was last read
     Column("pending", Integer, nullable=False, server_default=text("0")),  # rows absent and not yet confirmed
     Column("counts", Text),  # JSON: rows of the last complete reads, newest last
     Column("suspect", Integer),  # rows of a suspiciously short read that awaits confirmation
@@ -134,6 +138,43 @@ page = Table(
     Column("fingerprint", Text),
     Column("checked_at", Float),
     sqlite_with_rowid=False,
+)
+
+Index(
+    "ix_page_missing",
+    page.c.site_id,
+    sqlite_where=page.c.missing_at.is_not(None),
+    postgresql_where=page.c.missing_at.is_not(None),
+)
+
+listing = Table(
+    "listing",
+    metadata,
+    Column("document_id", ForeignKey("document.id"), primary_key=True),
+    Column("rows", Integer, nullable=False),
+    Column("bits", Integer, nullable=False),  # its ids stand in 2 ** bits buckets
+    Column("text", LargeBinary, nullable=False),  # listing.pack_lines: a line a page
+    Column("changed_at", Float, nullable=False),
+)
+
+listed = Table(
+    "listed",
+    metadata,
+    Column("site_id", ForeignKey("site.id"), primary_key=True),
+    Column("bucket", Integer, primary_key=True, autoincrement=False),
+    Column("document_id", ForeignKey("document.id"), primary_key=True),
+    Column("ids", LargeBinary, nullable=False),  # listing.pack_ids of the pages whose ids begin with the bucket's bits
+    sqlite_with_rowid=False,
+)
+Index("ix_listed_document_id", listed.c.document_id)
+
+listing_change = Table(
+    "listing_change",
+    metadata,
+    Column("document_id", ForeignKey("document.id"), primary_key=True),
+    Column("at", Float, primary_key=True),
+    Column("added", LargeBinary, nullable=False),  # lines that came, packed
+    Column("removed", LargeBinary, nullable=False),  # lines that went
 )
 
 sighting = Table(

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from monitor.core.http import Validators
 from monitor.core.reconcile import DocumentMemory
 from monitor.model import SourceKind
-from monitor.store.schema import document, page, sighting, site, source
+from monitor.store.schema import document, listing, sighting, site, source
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,9 @@ class DocumentRow:
     quiet: bool
     partials: int
     unlisted: bool
+    absent: int
+    still: int
+    index_lastmod: str | None
     pending: int
     counts: str | None
     suspect: int | None
@@ -345,7 +348,16 @@ DOCUMENT_CONFIRMED = (
     .values(
         {
             name: bindparam(name)
-            for name in ("validators_url", "etag", "last_modified", "read_at", "complete_at", "full_at", "error")
+            for name in (
+                "validators_url",
+                "etag",
+                "last_modified",
+                "read_at",
+                "complete_at",
+                "full_at",
+                "error",
+                "still",
+            )
         }
     )
 )
@@ -354,21 +366,23 @@ DOCUMENT_CONFIRMED = (
 
 def counts_by_source(connection: Connection) -> Mapping[int, tuple[int, int]]:
     """(documents, pages listed now) of each source."""
+    sighted = (
+        select(sighting.c.document_id, func.count().label("rows"))
+        .where(sighting.c.last_at.is_(None))
+        .group_by(sighting.c.document_id)
+        .subquery()
+    )
     rows = connection.execute(
         select(
             document.c.source_id,
-            func.count(document.c.id.distinct()),
-            func.count(sighting.c.page_id).filter(sighting.c.last_at.is_(None)),
+            func.count(document.c.id),
+            func.coalesce(func.sum(func.coalesce(listing.c.rows, sighted.c.rows)), 0),
         )
-        .join(sighting, sighting.c.document_id == document.c.id, isouter=True)
+        .select_from(
+            document.outerjoin(listing, listing.c.document_id == document.c.id).outerjoin(
+                sighted, sighted.c.document_id == document.c.id
+            )
+        )
         .group_by(document.c.source_id)
     )
-    return {row[0]: (row[1], row[2]) for row in rows}
-
-
-def counts_by_site(connection: Connection) -> Mapping[int, tuple[int, int]]:
-    """(pages known, pages missing now) of each site."""
-    rows = connection.execute(
-        select(page.c.site_id, func.count(), func.count(page.c.missing_at)).group_by(page.c.site_id)
-    )
-    return {row[0]: (row[1], row[2]) for row in rows}
+    return {row[0]: (row[1], int(row[2])) for row in rows}

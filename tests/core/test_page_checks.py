@@ -11,10 +11,10 @@ import pytest
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.page import PageFacts, read_page
 from monitor.core.page_checks import PageMemory, PageReading, judge_changed, judge_missing, same_place
-from monitor.core.reconcile import Check, KnownPage, Rules
+from monitor.core.reconcile import Check, KnownPage, Rules, Scope
 
 NOW = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
-RULES = Rules("example", frozenset(), lambda _u: True)
+RULES = Rules("example", Scope(frozenset()))
 PAGE = KnownPage(1, "k", "https://www.example.com/news/1", "A headline", 0.0, announced=True)
 
 

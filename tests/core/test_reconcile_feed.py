@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.core.reconcile import Changes, DocumentMemory, KnownEntry, KnownPage, Rules
+from monitor.core.reconcile import Changes, DocumentMemory, KnownEntry, KnownPage, Rules, Scope
 from monitor.core.reconcile_feed import place_entries, reconcile_feed
 from monitor.core.reconcile_window import confirm_absences
 from monitor.model import Entry, Feed
@@ -48,7 +48,7 @@ class Memory:
     """A store of one feed in a dictionary: applies changes as the real one does."""
 
     def __init__(self, **rules: object) -> None:
-        self.rules = Rules("example", frozenset({"www.example.com"}), lambda _url: True, **rules)  # type: ignore[arg-type]
+        self.rules = Rules("example", Scope(frozenset({"www.example.com"})), **rules)  # type: ignore[arg-type]
         self.document = DocumentMemory(URL, "feed")
         self.entries: dict[str, KnownEntry] = {}
         self.pages: dict[int, KnownPage] = {}

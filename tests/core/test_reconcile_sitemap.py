@@ -12,13 +12,10 @@ from hypothesis import strategies as st
 
 from monitor.core.absences import Absence, judge_absences
 from monitor.core.dates import parse_date
-from monitor.core.reconcile import Changes, DocumentMemory, KnownPage, KnownRow, Rules
-from monitor.core.reconcile_sitemap import (
-    diff_rows,
-    is_suspect,
-    reconcile_listing,
-)
-from monitor.core.trust import judge_read, plausible
+from monitor.core.listing import ListingRead, compare_listing, is_suspect
+from monitor.core.reconcile import Changes, DocumentMemory, KnownPage, KnownRow, Rules, Scope
+from monitor.core.reconcile_sitemap import reconcile_listing
+from monitor.core.trust import Movement, judge_read, plausible
 from monitor.model import News, Row, Sitemap
 
 NOW = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
@@ -41,46 +38,53 @@ class Memory:
 
     def __init__(self, kind: str = "sitemap", **rules: Any) -> None:
         self.kind = kind
-        self.rules = Rules("example", frozenset({"www.example.com"}), lambda _u: True, **rules)
+        self.rules = Rules("example", Scope(frozenset({"www.example.com"})), **rules)
         self.document = DocumentMemory(URL, kind)
+        self.listing: bytes | None = None
         self.rows: dict[int, KnownRow] = {}
         self.pages: dict[int, KnownPage] = {}
         self.now = NOW
+        self.last: ListingRead | None = None
 
     def read(self, *rows: Row, complete: bool = True, most_new: int = 0) -> Changes:
         self.now += timedelta(hours=6)
+        quiet = self.document.baseline_at is None and self.document.quiet
+        watched = frozenset(n for n, page in self.pages.items() if page.missing_at is not None)
         sitemap = Sitemap("urlset", URL, rows, complete)
-        diff = diff_rows(sitemap, self.rows, self.rules)
-        suspect = complete and is_suspect(len(rows), self.document)
+        read = compare_listing(
+            sitemap, previous=self.listing, memory=self.document, scope=self.rules.scope, quiet=quiet, watched=watched
+        )
+        self.last = read
         changes = reconcile_listing(
-            sitemap,
-            diff,
+            read,
             kind=self.kind,
             document=self.document,
             known=self.rows,
             pages=self.pages,
             rules=self.rules,
-            whole=complete and not suspect,
             most_new=most_new,
             now=self.now,
         )
         seconds = self.now.timestamp()
+        self.listing = read.listing if read.listing is not None else self.listing
         self.pages |= changes.pages
-        for number in changes.dropped:
-            self.rows[number] = replace(self.rows[number], last_at=seconds, absent=0)
-        for known in changes.rows:
-            self.rows[known.page_id] = known
-        counts = (*self.document.counts, len(rows))[-5:] if complete and not suspect else self.document.counts
+        self.rows |= {known.page_id: known for known in changes.rows}
         self.document = replace(
             self.document,
             read_at=seconds,
             baseline_at=seconds if changes.baseline else self.document.baseline_at,
             partials=self.document.partials + (not complete),
-            counts=counts,
-            suspect=len(rows) if suspect else None,
+            counts=(*self.document.counts, len(rows))[-5:] if read.whole else self.document.counts,
+            suspect=len(rows) if read.suspect else None,
             state=changes.state,
         )
         return changes
+
+    def dropped(self, *rows: Row, complete: bool = True) -> int:
+        """How many pages a read finds gone."""
+        self.read(*rows, complete=complete)
+        assert self.last is not None
+        return len(self.last.gone)
 
 
 def told(changes: Changes) -> list[tuple[str, str]]:
@@ -108,13 +112,20 @@ def test_other_hosts_are_counted_and_make_no_events() -> None:
     assert changes.state["off_host"] == {"count": 1, "sample": ["https://other.example/news/2"]}
 
 
+def test_an_address_without_a_path_is_the_sites_too() -> None:
+    memory = Memory()
+    memory.read(row(1))
+    assert told(memory.read(row(1), Row("https://www.example.com"))) == [("url.new", "www.example.com")]
+
+
 def test_a_partial_or_shrunken_read_drops_nothing() -> None:
     memory = Memory()
     everything = [row(n) for n in range(20)]
     memory.read(*everything)
-    assert memory.read(*everything[:5], complete=False).dropped == []
-    assert memory.read(*everything[:5]).dropped == []  # suspicious
-    assert len(memory.read(*everything[:5]).dropped) == 15  # and confirmed
+    assert memory.dropped(*everything[:5], complete=False) == 0
+    assert memory.dropped(*everything[:5]) == 0  # suspicious
+    assert memory.dropped(*everything[:5]) == 15  # and confirmed
+    assert sum(row.last_at is not None for row in memory.rows.values()) == 15
     assert told(memory.read(*everything)) == []  # back: known pages, none of them missing yet
 
 
@@ -131,7 +142,7 @@ def test_a_file_that_stays_short_is_doubted_once() -> None:
     everything = [row(n) for n in range(40)]
     for _ in range(5):
         memory.read(*everything)
-    dropped = [len(memory.read(*everything[: 20 - n]).dropped) for n in range(4)]
+    dropped = [memory.dropped(*everything[: 20 - n]) for n in range(4)]
     assert dropped == [0, 21, 1, 1]
 
 
@@ -174,7 +185,8 @@ def test_a_thousand_new_pages_at_once_are_one_surge() -> None:
     surge = memory.read(*(row(n) for n in range(1502)), most_new=10)
     assert told(surge) == [("source.surge", "sitemap.xml")]
     assert surge.events[0].data["count"] == 1501
-    assert len(memory.pages) == 1502
+    assert memory.pages == {}  # they are lines of the listing, and known
+    assert told(memory.read(*(row(n) for n in range(1503)), most_new=1501)) == [("url.new", "1502")]
     memory = Memory()
     memory.read(row(0))
     assert len(told(memory.read(*(row(n) for n in range(1001)), most_new=0))) == 1000
@@ -200,19 +212,19 @@ PAGE = KnownPage(1, "k", "https://www.example.com/news/1", None, 0.0, announced=
 def test_what_a_tree_that_lacks_a_page_says(
     absent: int, elsewhere: tuple[tuple[str, bool, int], ...], verdict: bool | None
 ) -> None:
-    rules = Rules("example", frozenset(), lambda _u: True)
+    rules = Rules("example", Scope(frozenset()))
     changes = judge_absences([Absence(PAGE, "sitemap", URL, 1.0, absent, elsewhere)], rules)
     assert [c.detail["proof_needed"] for c in changes.checks] == ([] if verdict is None else [verdict])
 
 
 def test_a_page_that_is_missing_already_is_not_asked_again() -> None:
-    rules = Rules("example", frozenset(), lambda _u: True)
+    rules = Rules("example", Scope(frozenset()))
     gone = replace(PAGE, missing_at=5.0, missing_reason="dead")
     assert judge_absences([Absence(gone, "sitemap", URL, 1.0, 2)], rules).checks == []
     memory = Memory()
     memory.read(row(1), row(2))
-    number = next(iter(memory.pages))
     memory.read(row(2))
+    (number,) = memory.pages
     memory.pages[number] = replace(memory.pages[number], missing_at=NOW.timestamp(), missing_reason="dead")
     back = memory.read(row(1), row(2))
     assert told(back) == [("url.returned", "1")]
@@ -237,14 +249,13 @@ def test_plausible(before: str, now: str, verdict: str) -> None:
 
 def test_trust_comes_back_after_clean_reads() -> None:
     memory: dict[str, Any] = {}
-    bulk = [("b", 2.0, "a")] * 10
     for _ in range(3):
-        evidence = judge_read(bulk, memory, 0.0)
+        evidence = judge_read(Movement(10, 10, 10, 10), memory)
         memory = evidence.memory
     assert evidence.verdict == "untrusted"
     verdicts = []
     for _ in range(6):
-        evidence = judge_read([("b", 2.0, "a"), *[("x", float(n), "x") for n in range(20)]], memory, 0.0)
+        evidence = judge_read(Movement(21, 21, 1, 0), memory)
         memory = evidence.memory
         verdicts.append((evidence.verdict, evidence.verdict_changed))
     assert verdicts[3:6] == [("untrusted", False), ("trusted", True), ("trusted", False)]
@@ -275,7 +286,8 @@ def test_any_history_of_whole_and_partial_reads_tells_each_page_once(history: li
         partials += not whole
         based = based or whole or partials >= 3
         if not whole:
-            assert changes.dropped == []
+            assert memory.last is not None
+            assert memory.last.gone == ()
     assert news == expected
     assert len(set(news)) == len(news)
 
@@ -293,7 +305,7 @@ def test_an_archive_with_news_blocks_is_no_news_sitemap() -> None:
     document = DocumentRow(**blank)  # type: ignore[arg-type]
     source = SourceRow(**({f.name: None for f in fields(SourceRow)} | {"kind": "sitemap"}))  # type: ignore[arg-type]
 
-    def listing(days: int, count: int = 20) -> Sitemap:
+    def listing(days: int, count: int = 20) -> ListingRead:
         rows = tuple(
             Row(
                 f"https://www.example.com/{n}",
@@ -301,12 +313,15 @@ def test_an_archive_with_news_blocks_is_no_news_sitemap() -> None:
             )
             for n in range(count)
         )
-        return Sitemap("urlset", document.url, rows, complete=True, is_news=True)
+        return compare_listing(
+            Sitemap("urlset", document.url, rows, complete=True, is_news=True),
+            previous=None,
+            memory=DocumentMemory(document.url, "sitemap"),
+            scope=Scope(frozenset()),
+            quiet=True,
+        )
 
     assert kind_of(listing(2), document, source) == "news_sitemap"
     assert kind_of(listing(400), document, source) == "sitemap"
-    assert (
-        kind_of(Sitemap("urlset", "u", (), complete=True), replace(document, kind="news_sitemap"), source)
-        == "news_sitemap"
-    )
+    assert kind_of(listing(2, count=0), replace(document, kind="news_sitemap"), source) == "news_sitemap"
     assert kind_of(listing(400), document, replace(source, kind="news_sitemap")) == "news_sitemap"

@@ -170,6 +170,9 @@ def upgrade() -> None:
         sa.Column("quiet", sa.Boolean(), nullable=False),
         sa.Column("partials", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("unlisted", sa.Boolean(), server_default=sa.text("0"), nullable=False),
+        sa.Column("absent", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("still", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("index_lastmod", sa.Text(), nullable=True),
         sa.Column("pending", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("counts", sa.Text(), nullable=True),
         sa.Column("suspect", sa.Integer(), nullable=True),
@@ -199,6 +202,45 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_entry_page", "entry", ["document_id", "page_id"], unique=False)
+    op.create_index(
+        "ix_page_missing",
+        "page",
+        ["site_id"],
+        unique=False,
+        sqlite_where=sa.text("missing_at IS NOT NULL"),
+        postgresql_where=sa.text("missing_at IS NOT NULL"),
+    )
+    op.create_table(
+        "listing",
+        sa.Column("document_id", sa.Integer(), nullable=False),
+        sa.Column("rows", sa.Integer(), nullable=False),
+        sa.Column("bits", sa.Integer(), nullable=False),
+        sa.Column("text", sa.LargeBinary(), nullable=False),
+        sa.Column("changed_at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(["document_id"], ["document.id"], name=op.f("fk_listing_document_id")),
+        sa.PrimaryKeyConstraint("document_id", name=op.f("pk_listing")),
+    )
+    op.create_table(
+        "listed",
+        sa.Column("site_id", sa.Integer(), nullable=False),
+        sa.Column("bucket", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("document_id", sa.Integer(), nullable=False),
+        sa.Column("ids", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["document_id"], ["document.id"], name=op.f("fk_listed_document_id")),
+        sa.ForeignKeyConstraint(["site_id"], ["site.id"], name=op.f("fk_listed_site_id")),
+        sa.PrimaryKeyConstraint("site_id", "bucket", "document_id", name=op.f("pk_listed")),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_listed_document_id", "listed", ["document_id"], unique=False)
+    op.create_table(
+        "listing_change",
+        sa.Column("document_id", sa.Integer(), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("added", sa.LargeBinary(), nullable=False),
+        sa.Column("removed", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["document_id"], ["document.id"], name=op.f("fk_listing_change_document_id")),
+        sa.PrimaryKeyConstraint("document_id", "at", name=op.f("pk_listing_change")),
+    )
     op.create_table(
         "sighting",
         sa.Column("document_id", sa.Integer(), nullable=False),
