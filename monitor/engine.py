@@ -134,7 +134,7 @@ class Engine:
 
         async def one(source: SourceRow) -> None:
             async with gate:
-                outcome = await self._poll(source, roots.get(source.id))
+                outcome = await self._poll(source, roots.get(source.id), everything=everything)
             self._note(result, source, outcome)
             self._progress(f"{result.polled} of {len(todo)} sources read")
 
@@ -280,12 +280,12 @@ class Engine:
 
     # ---------------------------------------------------------------- shared
 
-    async def _poll(self, source: SourceRow, document: DocumentRow | None) -> Outcome:
+    async def _poll(self, source: SourceRow, document: DocumentRow | None, *, everything: bool = False) -> Outcome:
         """Poll one source. A fault of ours costs that source this poll, and nobody else anything."""
         try:
             if source.kind == "feed":
                 return await poll_feed(self._run, source, document)
-            return await poll_tree(self._run, source)
+            return await poll_tree(self._run, source, everything=everything)
         except StoreError:
             raise  # what cannot be remembered must not be asked again and again: the process ends
         except Exception as error:

@@ -302,6 +302,7 @@ def confirmation(document: DocumentRow, kept: Validators | None, reply: Reply, n
         "full_at": document.full_at if reply.status == 304 else now,
         "error": document.error,
         "still": document.still + 1,
+        "read_lastmod": document.index_lastmod,
     }
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
 from monitor.core.absences import judge_absences
 from monitor.core.health import Health, Outcome, after_poll
-from monitor.core.http import freshness
 from monitor.core.listing import is_suspect
-from monitor.core.reconcile import DocumentMemory, Draft
+from monitor.core.reconcile import PARTIALS_FOR_BASELINE, DocumentMemory, Draft
 from monitor.model import SourceKind
 from monitor.poll_feed import GONE_RECHECK, baseline
 from monitor.runtime import Runtime
@@ -28,33 +26,53 @@ from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.absences import find_absences, retire_unlisted
 from monitor.store.sources import DocumentRow, SourceRow
-from monitor.tree_file import Walk, read_file
+from monitor.tree_file import read_file
+from monitor.tree_walk import COLD_EVERY, Walk, note_honesty
 from monitor.wake_siblings import settle_siblings
 
 FILES_AT_ONCE = 4
 """Files of one tree in hand at a time: bounds memory; the host's own limit still holds."""
 
 
-async def poll_tree(run: Runtime, source: SourceRow) -> Outcome:
-    """Read a sitemap root and all it leads to, and commit what it says; returns how it went."""
+async def poll_tree(run: Runtime, source: SourceRow, *, everything: bool = False) -> Outcome:
+    """Read a sitemap root and all it leads to, and commit what it says; returns how it went.
+
+    `everything` reads cold files, too, whose turn it is not (`walk.is_cold`).
+    """
     site = run.sites[source.site]
+    confirm = run.rules(site).confirm_missing
 
-    def load(connection: Connection) -> tuple[dict[str, DocumentRow], set[str]]:
-        return source_store.documents(connection, source.id), source_store.roots(connection, source.site_id)
+    def load(connection: Connection) -> tuple[dict[str, DocumentRow], set[str], bool]:
+        documents = source_store.documents(connection, source.id)
+        pending = page_store.has_pending(connection, source.id, confirm) or any(
+            d.unlisted and d.absent < confirm for d in documents.values()
+        )
+        return documents, source_store.roots(connection, source.site_id), pending
 
-    documents, roots = await run.db.run(load)
-    walk = Walk(run, source, site, documents, roots - {source.url}, quiet=source.passes == 0, started=run.clock())
-    settings = site.source_settings(source.url).sitemap
-    level: list[tuple[str, str | None]] = [(source.url, None)]
-    depth = 0
+    documents, roots, pending = await run.db.run(load)
+    full = everything or pending or source.passes % COLD_EVERY == 0
+    walk = Walk(run, source, site, documents, roots - {source.url}, source.passes == 0, full, started=run.clock())
     walk.seen.add(source.url)
+    await _walk(walk, [(source.url, None)])
+    if walk.cold and walk.dropped:
+        # A page that one file dropped may have moved to any other: now every file is asked.
+        cold, walk.cold, walk.full = walk.cold, [], True
+        await _walk(walk, cold, depth=1)
+    return await _finish(walk)
+
+
+async def _walk(walk: Walk, level: list[tuple[str, str | None]], depth: int = 0) -> None:
+    """Read the files of a level, and what they lead to."""
+    settings = walk.site.source_settings(walk.source.url).sitemap
     while level:
         gate = asyncio.Semaphore(FILES_AT_ONCE)
-        found = await asyncio.gather(*(_guarded(gate, walk, url, parent) for url, parent in level))
-        nexts: list[tuple[str, str | None]] = []
+        # One that fails for a fault of ours takes the others along: none goes on behind the poll's back.
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_guarded(gate, walk, url, parent)) for url, parent in level]
         depth += 1
-        for (parent, _), children in zip(level, found, strict=True):
-            for child in children:
+        nexts: list[tuple[str, str | None]] = []
+        for (parent, _), task in zip(level, tasks, strict=True):
+            for child in task.result():
                 if child in walk.seen or child in walk.elsewhere:
                     continue
                 walk.seen.add(child)
@@ -65,7 +83,6 @@ async def poll_tree(run: Runtime, source: SourceRow) -> Outcome:
                 else:
                     nexts.append((child, parent))
         level = nexts
-    return await _finish(walk)
 
 
 async def _guarded(gate: asyncio.Semaphore, walk: Walk, url: str, parent: str | None) -> Sequence[str]:
@@ -92,13 +109,16 @@ async def _finish(walk: Walk) -> Outcome:
     def commit(connection: Connection) -> tuple[Outcome, bool]:
         drafts: list[Draft] = []
         result = outcome
-        if not walk.failed:
+        # A tree that has a dead file for ever would otherwise never alert.
+        based = not walk.failed or source.passes + 1 >= PARTIALS_FOR_BASELINE
+        doubt = None
+        if not walk.failed and not walk.cold:
             doubt = _judge_tree(connection, walk, now)
             if doubt:
                 result = Outcome("partial", root.status, doubt, root.moved_to)
-            elif source.baseline_at is None:
-                rows = listing_store.rows_listed(connection, walk.visited)
-                drafts += baseline(run, connection, source, rows, walk.files, now - walk.started, now)
+        if based and readable and not doubt and source.baseline_at is None:
+            rows = listing_store.rows_listed(connection, walk.visited)
+            drafts += baseline(run, connection, source, rows, walk.files, now - walk.started, now)
         health, more = after_poll(
             Health(source.state, source.failures, source.failing_since_at, source.moves),
             result,
@@ -109,7 +129,10 @@ async def _finish(walk: Walk) -> Outcome:
         )
         drafts += more
         if readable:
-            source_store.set_source(connection, source.id, passes=source.passes + 1)
+            source_store.set_source(
+                connection, source.id, passes=source.passes + 1, most_new=max(source.most_new, walk.new)
+            )
+        note_honesty(connection, walk)
         _settle_kinds(connection, walk, now)
         event_store.add_events(connection, source.site, drafts, run.routes, now)
         connection.execute(source_store.SOURCE_POLLED, _source_values(walk, result, health, now))
@@ -163,8 +186,11 @@ def _settle_kinds(connection: Connection, walk: Walk, now: float) -> None:
     source_store.sync_sources(connection, source.site_id, named, now, origins="index")
     found = {s.url: s for s in source_store.all_sources(connection) if s.site_id == source.site_id}
     for child in leaving:
-        # The file moves with all that is known of it: its first read as a source of its own is no second baseline.
         own = found[child.url]
+        if child.url in source_store.documents(connection, own.id):
+            source_store.set_document(connection, child.id, unlisted=True)  # a source of its own, awake again
+            continue
+        # The file moves with all that is known of it: its first read as a source of its own is no second baseline.
         source_store.set_document(connection, child.id, source_id=own.id, parent=None)
         source_store.set_source(connection, own.id, passes=1, baseline_at=child.baseline_at, state="ok")
     # What stays is fewer rows by those that left, which is no shrink.
@@ -183,10 +209,9 @@ def _source_values(walk: Walk, outcome: Outcome, health: Health, now: float) -> 
     elif health.failures:
         wait = min(every, 300.0 * 2.0 ** min(health.failures - 1, 16))
         reason = f"failed {health.failures} times in a row; tried again sooner than {name}"
-    retry_at = freshness(walk.root, datetime.fromtimestamp(now, UTC)).retry_at
     next_at = now + wait
-    if retry_at is not None and retry_at.timestamp() > next_at:
-        next_at, reason = retry_at.timestamp(), "the server asked to wait (Retry-After)"
+    if walk.retry_at is not None and walk.retry_at > next_at:
+        next_at, reason = walk.retry_at, "the server asked to wait (Retry-After)"
     return {
         "source_id": source.id,
         "state": health.state,
@@ -195,7 +220,7 @@ def _source_values(walk: Walk, outcome: Outcome, health: Health, now: float) -> 
         "moves": health.moves,
         "next_at": next_at,
         "reason": reason,
-        "retry_at": retry_at.timestamp() if retry_at else None,
+        "retry_at": walk.retry_at,
         "last_at": now,
         "last_result": outcome.result,
         "last_error": outcome.error if outcome.result not in ("modified", "unchanged") else None,

@@ -8,59 +8,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
-from monitor.config import Site
 from monitor.core.health import Outcome
 from monitor.core.http import Reply, describe, permanent_target, renew, verdict
 from monitor.core.listing import ListingRead
-from monitor.core.reconcile import Changes
+from monitor.core.reconcile import Changes, Scope
 from monitor.core.reconcile_sitemap import reconcile_listing
 from monitor.keep_promises import commit_events
 from monitor.model import NotASitemap
 from monitor.parse_pool import ParseCrash
 from monitor.poll_feed import FULL_READ, confirmation
-from monitor.runtime import Runtime
 from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Write
 from monitor.store.sources import DocumentRow, SourceRow
+from monitor.tree_walk import Walk, is_cold, unchanged_by_index, weigh_honesty
 from monitor.wake_siblings import wake_siblings
 
 ACCEPT = "application/xml, text/xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 NEWS_SHARE = 0.5
 """A file is a news sitemap when at least this share of its rows carries a news block, and all of these are recent."""
-
-
-@dataclass(slots=True)
-class Walk:
-    """A tree on its way: what was seen, what went wrong."""
-
-    run: Runtime
-    source: SourceRow
-    site: Site
-    documents: dict[str, DocumentRow]
-    elsewhere: set[str]
-    quiet: bool
-    started: float
-    seen: set[str] = field(default_factory=set)
-    visited: list[int] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    modified: bool = False
-    new: int = 0
-    fresh: int = 0
-    files: int = 0
-    root: Reply | None = None
-    root_outcome: Outcome | None = None
-    root_kind: str = "sitemap"
-
-    def fail(self, url: str, why: str) -> None:
-        self.failed.append(f"{url}: {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +52,8 @@ async def read_file(walk: Walk, url: str, parent: str | None) -> Sequence[str]:
     run = walk.run
     document = walk.documents.get(url)
     asked_at = run.clock()
+    if document is not None and (spared := _spared(walk, document, parent, asked_at)):
+        return await _children(walk, document) if spared == "waits" else ()
     full = document is None or document.full_at is None or asked_at - document.full_at > FULL_READ
     reply = await run.fetcher.get(
         url,
@@ -100,7 +75,8 @@ async def read_file(walk: Walk, url: str, parent: str | None) -> Sequence[str]:
         outcome, children = await _confirmed(walk, document, reply, now)
     elif kind == "modified":
         outcome, children = await _parsed(walk, document, reply, now)
-    elif kind in ("gone", "throttled"):
+    walk.heed(url, reply, now)
+    if kind in ("gone", "throttled"):
         outcome = Outcome("gone" if kind == "gone" else "throttled", reply.status, describe(reply))
     if outcome.result not in ("modified", "unchanged"):
         walk.fail(url, outcome.error or "failed")
@@ -114,6 +90,22 @@ async def read_file(walk: Walk, url: str, parent: str | None) -> Sequence[str]:
     return children
 
 
+def _spared(walk: Walk, document: DocumentRow, parent: str | None, now: float) -> str:
+    """Why a file is not asked this time, if it is not."""
+    if walk.must_wait(document.url):
+        walk.fail(document.url, "not asked: its host wants us to wait")
+        walk.visited.append(document.id)
+        return "waits"
+    if unchanged_by_index(walk, document, walk.documents.get(parent or ""), now):
+        walk.visited.append(document.id)
+        return "unchanged"
+    if is_cold(walk, document):
+        walk.cold.append((document.url, parent))
+        walk.visited.append(document.id)
+        return "cold"
+    return ""
+
+
 async def _children(walk: Walk, document: DocumentRow) -> Sequence[str]:
     """What an index listed when it was last read: a failing index does not stop the watch of its files."""
     return await walk.run.db.run(lambda c: source_store.children(c, walk.source.id, document.url))
@@ -124,6 +116,7 @@ async def _confirmed(walk: Walk, document: DocumentRow, reply: Reply, now: float
     await walk.run.db.write(
         Write(source_store.DOCUMENT_CONFIRMED, confirmation(document, kept, reply, now) | {"error": None})
     )
+    weigh_honesty(walk, document, changed=False)
     if document.parent is None:
         walk.root_kind = document.kind
     children = await _children(walk, document) if document.kind == "index" else ()
@@ -158,7 +151,8 @@ async def _parsed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -
     read = _Parsed(document, reply, listing, kind_of(listing, document, walk.source), now)
     changes = await run.db.run(lambda c: _commit_file(c, walk, read))
     walk.modified = True
-    walk.new += changes.new
+    walk.dropped += len(listing.gone)
+    weigh_honesty(walk, document, changed=listing.listing is not None)
     walk.fresh += sum(row.first_at >= now for row in changes.rows)
     if document.parent is None:
         walk.root_kind = read.kind
@@ -194,6 +188,7 @@ def kind_of(listing: ListingRead, document: DocumentRow, source: SourceRow) -> s
 
 def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
     source, document, listing, now = walk.source, read.document, read.listing, read.now
+    rules = walk.run.rules(walk.site)
     about = [one.id for one in (*listing.new, *listing.changed, *listing.gone)]
     pages = page_store.known_pages(connection, source.site_id, about)
     unknown = {one.id: (one.key, one.row.url) for one in listing.new if one.row and one.id not in pages}
@@ -203,19 +198,19 @@ def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
         document=replace(document.memory(), kind=read.kind),
         known=page_store.sightings(connection, document.id, about),
         pages=pages | listing_store.silent_pages(connection, source.site_id, unknown),
-        rules=walk.run.rules(walk.site),
+        rules=rules,
         most_new=source.most_new,
+        told=walk.new,
         now=datetime.fromtimestamp(now, UTC),
     )
+    walk.new += changes.new  # here, so that the next file's commit knows
     listing_store.write(connection, source.site_id, document.id, listing, now)
     page_store.apply(connection, source.site_id, document.id, changes, document.read_at or now)
     page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
     commit_events(walk.run, connection, source.site, source.site_id, changes.events, now)
-    source_store.set_document(connection, document.id, kind=read.kind, **_file_values(read, changes))
+    source_store.set_document(connection, document.id, kind=read.kind, **_file_values(read, changes, rules.scope))
     if read.kind == "index":
         _list_children(connection, walk, document, listing.children)
-    if changes.new > source.most_new:
-        source_store.set_source(connection, source.id, most_new=changes.new)
     if changes.new and source.baseline_at is not None:
         wake_siblings(walk.run, connection, source, now)
     return changes
@@ -225,24 +220,31 @@ def _list_children(
     connection: Connection, walk: Walk, document: DocumentRow, children: Sequence[tuple[str, str | None]]
 ) -> None:
     """Store the children of an index with it, so that a 304 for the index still leads to them."""
-    for url, _lastmod in children:
+    # Until an index was believed once, its files are as old as it is.
+    quiet = walk.quiet or (document.quiet and document.baseline_at is None)
+    for url, lastmod in children:
         if url in walk.elsewhere or url == document.url:
             continue
         child = walk.documents.get(url)
         if child is None:
             walk.documents[url] = source_store.add_document(
-                connection, walk.source.id, url, "sitemap", document.url, quiet=walk.quiet
+                connection, walk.source.id, url, "sitemap", document.url, quiet=quiet, index_lastmod=lastmod
             )
-        elif child.parent != document.url and child.parent is not None:
+            continue
+        if child.index_lastmod != lastmod:
+            walk.documents[url] = replace(child, index_lastmod=lastmod)
+            source_store.set_document(connection, child.id, index_lastmod=lastmod)
+        if child.parent != document.url and child.parent is not None:
             source_store.set_document(connection, child.id, parent=document.url)
 
 
-def _file_values(read: _Parsed, changes: Changes) -> dict[str, Any]:
+def _file_values(read: _Parsed, changes: Changes, scope: Scope) -> dict[str, Any]:
     """What a read leaves of the file. Validators and hash are kept after a whole read only: a partial one that was
     remembered would be frozen by the next 304."""
     document, listing = read.document, read.listing
     kept = renew(document.validators(), read.reply) if listing.whole else None
     state = changes.state | {
+        "scope": scope.dump(),
         "rows": listing.rows,
         "bytes": len(read.reply.body),
         "seconds": round(read.reply.seconds, 3),
@@ -257,6 +259,7 @@ def _file_values(read: _Parsed, changes: Changes) -> dict[str, Any]:
         "suspect": listing.rows if listing.suspect else None,
         "unlisted": False,
         "absent": 0,
+        "read_lastmod": document.index_lastmod,
         "still": 0 if listing.listing is not None else document.still + 1,
         "error": "; ".join(p.message for p in listing.problems[:3]) or None,
         "state": json.dumps(state),

@@ -7,8 +7,6 @@ rows and pages; this runs in the parse workers.
 
 from __future__ import annotations
 
-import sys
-from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +14,9 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from statistics import median
 
-import zstandard
-
 from monitor.core.decode import decode
 from monitor.core.identity import page_id, page_ids
+from monitor.core.listing_pack import Line, pack_ids, pack_lines, parse_line, unpack_lines
 from monitor.core.reconcile import DocumentMemory, Scope
 from monitor.core.sitemap import parse_sitemap
 from monitor.core.sitemap_lines import read_lines
@@ -39,15 +36,6 @@ SHRINK_FLOOR = 5
 """... if it lacks at least so many rows: a file of three that becomes one of two is no sign of damage."""
 
 OFF_HOST_SAMPLE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What a listing says of a page. Empty texts are None."""
-
-    url: str
-    lastmod: str | None = None
-    title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +99,6 @@ def is_suspect(rows: int, document: DocumentMemory) -> bool:
         return False
     alike = [n for n in (document.suspect, document.counts[-1]) if n is not None]
     return all(abs(rows - n) > max(SHRINK_FLOOR, 0.1 * n) for n in alike)
-
-
-def pack_lines(lines: Sequence[str]) -> bytes:
-    """Lines, compressed; nothing for none."""
-    if not lines:
-        return b""
-    return zstandard.ZstdCompressor(level=3).compress("\n".join(lines).encode("utf-8", "surrogatepass"))
-
-
-def unpack_lines(packed: bytes | None) -> list[str]:
-    """What `pack_lines` was given."""
-    if not packed:
-        return []
-    return zstandard.ZstdDecompressor().decompress(packed).decode("utf-8", "surrogatepass").split("\n")
-
-
-def parse_line(line: str) -> Line:
-    """The fields of a line."""
-    url, _, rest = line.partition("\t")
-    lastmod, _, title = rest.partition("\t")
-    return Line(url, lastmod or None, title or None)
 
 
 def title_of(row: Row) -> str | None:
@@ -204,7 +171,8 @@ def compare_listing(
     )
     if previous is None:
         return _first(read, kept, quiet=quiet, watched=watched)
-    return _compare(read, kept, unpack_lines(previous), quiet=quiet, watched=watched)
+    former = Scope.load(memory.state["scope"]) if "scope" in memory.state else scope
+    return _compare(read, kept, unpack_lines(previous), former=former, quiet=quiet, watched=watched)
 
 
 def _within_days(dates: list[datetime]) -> bool:
@@ -321,8 +289,14 @@ def _first(read: ListingRead, kept: _Pages, *, quiet: bool, watched: frozenset[i
     )
 
 
-def _compare(read: ListingRead, kept: _Pages, old: list[str], *, quiet: bool, watched: frozenset[int]) -> ListingRead:
-    """A further read of a document, against the lines of the one before."""
+def _compare(
+    read: ListingRead, kept: _Pages, old: list[str], *, former: Scope, quiet: bool, watched: frozenset[int]
+) -> ListingRead:
+    """A further read of a document, against the lines of the one before.
+
+    What comes or goes because the configuration changed is no news: it is in the listing or not, and that is all.
+    """
+    same = former == kept.scope
     before = set(old)
     fresh = [place for place, line in enumerate(kept.lines) if line not in before]
     lost = {page_id(page_key(line.partition("\t")[0])): line for line in before.difference(kept.lines)}
@@ -336,7 +310,7 @@ def _compare(read: ListingRead, kept: _Pages, old: list[str], *, quiet: bool, wa
             now = parse_line(kept.lines[place])
             if (now.lastmod, now.title) != (told.lastmod, told.title):
                 changed.append(Listed(number, kept.keys[place], kept.row(place), told))
-        elif not quiet or number in watched:
+        elif (not quiet or number in watched) and (same or former.covers(kept.row(place).url)):
             new.append(Listed(number, kept.keys[place], kept.row(place), None))
     came = set(numbers)
     away = {number: parse_line(line) for number, line in lost.items() if number not in came}
@@ -355,7 +329,11 @@ def _compare(read: ListingRead, kept: _Pages, old: list[str], *, quiet: bool, wa
         movement=_movement(kept, old, arrived, changed),
         new=tuple(new),
         changed=tuple(changed),
-        gone=tuple(Listed(number, page_key(line.url), None, line) for number, line in away.items()),
+        gone=tuple(
+            Listed(number, page_key(line.url), None, line)
+            for number, line in away.items()
+            if same or kept.scope.covers(line.url)
+        ),
         listing=pack_lines(lines) if after != before else None,
         ids=pack_ids(page_ids(keys)) if arrived or away else None,
         moved_ids=(*arrived, *away),
@@ -378,19 +356,3 @@ def _movement(kept: _Pages, old: list[str], arrived: list[int], changed: list[Li
         stamps.pop("", None)
         top = max(stamps.values(), default=0)
     return Movement(len(kept.lines), min(len(kept.lines) - len(arrived), dated), moved, top)
-
-
-def pack_ids(numbers: Sequence[int]) -> bytes:
-    """Page ids, sorted, eight bytes each, the least significant first."""
-    packed = array("Q", sorted(numbers))
-    if sys.byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
-
-
-def unpack_ids(packed: bytes) -> array[int]:
-    """What `pack_ids` made, sorted."""
-    ids = array("Q", packed)
-    if sys.byteorder == "big":
-        ids.byteswap()
-    return ids

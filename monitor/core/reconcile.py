@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from monitor.core.url import matches
+from monitor.core.url import host_of, is_site_host, matches
 from monitor.model import Entry, SourceKind
 
 SKEW = 300.0
@@ -38,6 +38,20 @@ class Scope:
         if self.include and not any(matches(pattern, url) for pattern in self.include):
             return False
         return not any(matches(pattern, url) for pattern in self.exclude)
+
+    def covers(self, url: str) -> bool:
+        """Whether the page at `url` is the site's and watched."""
+        return is_site_host(host_of(url), self.hosts) and self.wanted(url)
+
+    def dump(self) -> list[list[str]]:
+        """The scope as JSON holds it."""
+        return [sorted(self.hosts), list(self.include), list(self.exclude)]
+
+    @staticmethod
+    def load(dumped: list[list[str]]) -> Scope:
+        """What `dump` made."""
+        hosts, include, exclude = dumped
+        return Scope(frozenset(hosts), tuple(include), tuple(exclude))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from datetime import datetime
 from typing import Any
 
 from monitor.core.dates import parse_date
-from monitor.core.listing import Line, Listed, ListingRead, title_of
+from monitor.core.listing import Listed, ListingRead, title_of
+from monitor.core.listing_pack import Line
 from monitor.core.reconcile import (
     PARTIALS_FOR_BASELINE,
     SAME_EDIT,
@@ -78,9 +79,12 @@ def reconcile_listing(
     pages: Mapping[int, KnownPage],
     rules: Rules,
     most_new: int,
+    told: int = 0,
     now: datetime,
 ) -> Changes:
     """Decide what one successful read of a sitemap document means.
+
+    `most_new` is the most new pages that one poll of the source ever brought, `told` those that this one told already.
 
     `known` are the stored sightings by this document, `pages` the known pages, of those that the read is about: stored
     ones, and those that another listing of the site has.
@@ -119,7 +123,7 @@ def reconcile_listing(
                 },
             )
         )
-    _sum_up_new(work, most_new)
+    _sum_up_new(work, most_new, told)
     _sum_up_changed(work)
     return changes
 
@@ -292,14 +296,14 @@ def _instant(text: str | None) -> datetime | None:
     return parse_date(text).instant if text else None
 
 
-def _sum_up_new(read: _Read, most_new: int) -> None:
+def _sum_up_new(read: _Read, most_new: int, told_before: int) -> None:
     """Far more new pages than ever, and over a thousand: one event instead of a flood (CONTRACT `source.surge`).
 
     The pages stay lines of the listing.
     """
     changes = read.changes
     news = [draft for draft in changes.events if draft.type == "url.new"]
-    if len(news) <= SURGE or len(news) <= SURGE_FACTOR * most_new:
+    if not news or told_before + len(news) <= max(SURGE, SURGE_FACTOR * most_new):
         return
     told = {draft.page_id for draft in news if draft.page_id is not None and not _is_stored(read, draft.page_id)}
     changes.events = [draft for draft in changes.events if draft.type != "url.new"]

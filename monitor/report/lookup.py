@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from monitor.core.listing import Line, parse_line, unpack_lines
+from monitor.core.listing_pack import Line, parse_line, unpack_lines
 from monitor.core.reconcile import when
 from monitor.core.url import page_key
 from monitor.store import listings as listing_store

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select, update
 
 from monitor.core.absences import Absence
 from monitor.core.identity import page_id
-from monitor.core.listing import parse_line, unpack_lines
+from monitor.core.listing_pack import parse_line, unpack_lines
 from monitor.core.reconcile import Changes, KnownPage, KnownRow
 from monitor.core.url import page_key
 from monitor.store import listings as listing_store
@@ -30,7 +30,7 @@ def find_absences(connection: Connection, source: SourceRow, confirm: int) -> li
         kinds.update((row.id, row.kind) for row in rows)
     listing = {number: {kinds[d] for d in documents} for number, documents in where.items()}
     moved = {one.page.id for one in lacking if "sitemap" in listing.get(one.page.id, ())}
-    page_store.forget_moved(connection, source.site_id, source.id, moved)
+    page_store.forget_moved(connection, source.site_id, moved)
     found = []
     for one in lacking:
         if one.page.id in moved:

@@ -12,7 +12,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from monitor.core.listing import ListingRead, unpack_ids, unpack_lines
+from monitor.core.listing import ListingRead
+from monitor.core.listing_pack import unpack_ids, unpack_lines
 from monitor.core.reconcile import KnownPage
 from monitor.store.pages import chunks, upsert
 from monitor.store.schema import document, listed, listing, listing_change, source

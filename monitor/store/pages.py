@@ -199,6 +199,18 @@ def listed_by(connection: Connection, site_id: int, page_id: int) -> set[str]:
     return set(connection.scalars(query))
 
 
+def has_pending(connection: Connection, source_id: int, confirm: int) -> bool:
+    """Whether pages left a sitemap of the source and are not yet confirmed to be gone."""
+    query = (
+        select(sighting.c.page_id)
+        .join(document)
+        .where(document.c.source_id == source_id, document.c.kind == "sitemap")
+        .where(sighting.c.last_at.is_not(None), sighting.c.absent < confirm)
+        .limit(1)
+    )
+    return connection.scalar(query) is not None
+
+
 def count_absences(connection: Connection, source_id: int, limit: int) -> None:
     """One more complete read of the tree that lacked these rows; counted up to one beyond `limit`."""
     mine = select(document.c.id).where(document.c.source_id == source_id)
@@ -250,9 +262,9 @@ def other_sightings(connection: Connection, site_id: int, page_id: int, but: str
     return [(kind, bool(listed), absent) for kind, listed, absent in connection.execute(query)]
 
 
-def forget_moved(connection: Connection, site_id: int, source_id: int, ids: Collection[int]) -> None:
+def forget_moved(connection: Connection, site_id: int, ids: Collection[int]) -> None:
     """These pages only moved to another file: those without a story become lines of its listing again."""
-    mine = select(document.c.id).where(document.c.source_id == source_id)
+    files = select(document.c.id).join(source).where(source.c.site_id == site_id, source.c.kind != "feed")
     told = (
         select(page.c.id)
         .where(page.c.site_id == site_id, page.c.announced.is_(False))
@@ -260,12 +272,12 @@ def forget_moved(connection: Connection, site_id: int, source_id: int, ids: Coll
     )
     for batch in chunks(ids):
         silent = list(connection.scalars(told.where(page.c.id.in_(batch))))
-        connection.execute(
-            delete(sighting).where(
-                sighting.c.page_id.in_(silent), sighting.c.last_at.is_not(None), sighting.c.document_id.in_(mine)
-            )
+        connection.execute(delete(sighting).where(sighting.c.page_id.in_(silent), sighting.c.document_id.in_(files)))
+        still = (
+            select(sighting.c.page_id)
+            .select_from(sighting.join(document).join(source))
+            .where(source.c.site_id == site_id)
         )
-        still = select(sighting.c.page_id).join(document).join(source).where(source.c.site_id == site_id)
         kept = set(connection.scalars(still.where(sighting.c.page_id.in_(silent))))
         asked = select(page_check.c.page_id).where(page_check.c.site_id == site_id, page_check.c.page_id.in_(silent))
         kept |= set(connection.scalars(asked))

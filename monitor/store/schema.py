@@ -110,7 +110,8 @@ document = Table(
     Column("unlisted", Boolean, nullable=False, server_default=false()),  # the index lists it no more
     Column("absent", Integer, nullable=False, server_default=text("0")),  # complete reads of the tree since it left
     Column("still", Integer, nullable=False, server_default=text("0")),  # reads in a row that found it unchanged
-    Column("index_lastmod", Text),  # what its index said of it when it was last read
+    Column("index_lastmod", Text),  # what its index says of it
+    Column("read_lastmod", Text),  # what its index said of it when it was last read
     Column("pending", Integer, nullable=False, server_default=text("0")),  # rows absent and not yet confirmed
     Column("counts", Text),  # JSON: rows of the last complete reads, newest last
     Column("suspect", Integer),  # rows of a suspiciously short read that awaits confirmation

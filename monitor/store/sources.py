@@ -83,6 +83,7 @@ class DocumentRow:
     absent: int
     still: int
     index_lastmod: str | None
+    read_lastmod: str | None
     pending: int
     counts: str | None
     suspect: int | None
@@ -284,14 +285,23 @@ def document_by_id(connection: Connection, document_id: int) -> DocumentRow:
 
 
 def add_document(
-    connection: Connection, source_id: int, url: str, kind: str, parent: str | None, *, quiet: bool
+    connection: Connection,
+    source_id: int,
+    url: str,
+    kind: str,
+    parent: str | None,
+    *,
+    quiet: bool,
+    index_lastmod: str | None = None,
 ) -> DocumentRow:
     """Store a document that is not known yet and return it; one that is known is returned as it is."""
     found = connection.execute(select(document).where(document.c.source_id == source_id, document.c.url == url)).first()
     if found is not None:
         return DocumentRow(**found._mapping)
     result = connection.execute(
-        insert(document).values(source_id=source_id, url=url, kind=kind, parent=parent, quiet=quiet)
+        insert(document).values(
+            source_id=source_id, url=url, kind=kind, parent=parent, quiet=quiet, index_lastmod=index_lastmod
+        )
     )
     return document_by_id(connection, int((result.inserted_primary_key or [0])[0]))
 
@@ -357,6 +367,7 @@ DOCUMENT_CONFIRMED = (
                 "full_at",
                 "error",
                 "still",
+                "read_lastmod",
             )
         }
     )

@@ -173,6 +173,7 @@ def upgrade() -> None:
         sa.Column("absent", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("still", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("index_lastmod", sa.Text(), nullable=True),
+        sa.Column("read_lastmod", sa.Text(), nullable=True),
         sa.Column("pending", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("counts", sa.Text(), nullable=True),
         sa.Column("suspect", sa.Integer(), nullable=True),
