@@ -8,12 +8,15 @@ document takes too long. Workers start on first use.
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from types import ModuleType
 from typing import Any, TypeVar
 
 from pebble import ProcessExpired, ProcessPool
@@ -23,7 +26,8 @@ from monitor.core.feed import parse_feed
 from monitor.core.listing import ListingRead, read_listing
 from monitor.core.page import PageFacts, read_page
 from monitor.core.sitemap import parse_sitemap
-from monitor.model import Feed, NotAFeed, NotASitemap, Sitemap
+from monitor.core.sitemap_lines import read_lines
+from monitor.model import Feed, NotAFeed, NotASitemap, Problem, Sitemap
 
 T = TypeVar("T")
 TIMEOUT = 60.0
@@ -55,6 +59,24 @@ def _sitemap(data: bytes, url: str) -> Sitemap | str:
         return str(error)
 
 
+def read_rows(data: bytes, url: str, *, transferred: bool) -> Sitemap | tuple[str, tuple[Problem, ...]] | str:
+    """A sitemap as parsed; of a plain one its lines (`read_lines`) and problems, which cross to another process at a
+    fraction of what rows do; why it is none."""
+    peeled = decode(data)
+    whole = transferred and peeled.complete
+    if whole and (plain := read_lines(peeled.data)) is not None:
+        return plain[0], peeled.problems
+    try:
+        sitemap = parse_sitemap(peeled.data, url, whole=whole)
+    except NotASitemap as error:
+        return str(error)
+    return replace(sitemap, problems=peeled.problems + sitemap.problems)
+
+
+def _rows(data: bytes, url: str, transferred: bool) -> Sitemap | tuple[str, tuple[Problem, ...]] | str:
+    return read_rows(data, url, transferred=transferred)
+
+
 def _listing(data: bytes, url: str, facts: dict[str, Any]) -> ListingRead | str | None:
     try:
         return read_listing(data, url, **facts)
@@ -64,6 +86,27 @@ def _listing(data: bytes, url: str, facts: dict[str, Any]) -> ListingRead | str 
 
 def _page(data: bytes, url: str, content_type: str | None) -> PageFacts:
     return read_page(decode(data).data, url=url, content_type=content_type)
+
+
+class _Process(ForkServerProcess):
+    """A worker that leaves the program's main module alone.
+
+    Others import it anew, to find what is pickled by reference: a script without the `__name__` guard that used this
+    library would run once more in each worker.
+    """
+
+    @staticmethod
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802 - the library's name
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            return ForkServerProcess._Popen(process_obj)
+        finally:
+            sys.modules["__main__"] = main
+
+
+class _Context(ForkServerContext):
+    Process = _Process
 
 
 class ParsePool:
@@ -101,6 +144,12 @@ class ParsePool:
             raise NotASitemap(result)
         return result
 
+    async def rows(
+        self, data: bytes, url: str, *, transferred: bool
+    ) -> Sitemap | tuple[str, tuple[Problem, ...]] | str:
+        """`read_rows` in a worker. Raises ParseCrash."""
+        return await self._call(_rows, data, url, transferred)
+
     async def listing(self, data: bytes, url: str, **facts: Any) -> ListingRead | None:
         """`read_listing` in a worker. Raises NotASitemap, ParseCrash."""
         result = await self._call(_listing, data, url, facts)
@@ -115,7 +164,7 @@ class ParsePool:
     async def _call(self, function: Callable[..., T], *args: Any) -> T:
         if self._pool is None:
             # A fork server with the parsers loaded once: workers share their memory and start in milliseconds.
-            context = multiprocessing.get_context("forkserver")
+            context = _Context()
             context.set_forkserver_preload(["monitor.parse_pool"])
             self._pool = ProcessPool(max_workers=self._workers, initializer=_start_worker, context=context)
         future = self._pool.schedule(function, args=args, timeout=self._timeout)

@@ -12,6 +12,8 @@ from functools import lru_cache
 
 from lxml import etree
 
+from monitor.core.url import absolute, page_key
+
 _OPENING = re.compile(rb"(?:<\?xml[^<>&]*\?>\s*)?(<urlset(?=[\s>])(?:[^<>\"'&/]++|\"[^\"<&]*+\"|'[^'<&]*+')*+>)")
 _FIRST = re.compile(
     r"(\s*+<url>\s*+<loc>)[^<]*+(</loc>\s*+)"
@@ -24,7 +26,7 @@ _DAY = (
 )
 _CHARACTERS = r"A-Za-z0-9_~!$'()*+,=:@/.-"
 _ORIGIN = r"https?://(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*/"
-_FIRST_ORIGIN = re.compile(_ORIGIN, re.ASCII)
+_FIRST_ORIGIN = re.compile(r"https?://[a-z0-9._-]+(?::\d{1,5})?/", re.ASCII)
 MOST = 50_000
 """Rows beyond what the protocol allows have a problem to tell, and go the long way."""
 
@@ -59,10 +61,10 @@ def read_lines(data: bytes) -> tuple[str, bool] | None:
     if lines.count("\n") > MOST:
         return None
     origin = _FIRST_ORIGIN.match(lines)
-    if origin is None:
+    if origin is None or absolute(origin[0], "") != origin[0]:
         return None
     if _rows_of(origin[0], _CHARACTERS).fullmatch(lines):
-        return lines, "/." not in lines
+        return lines, "/." not in lines and page_key(origin[0]) == origin[0]
     return (lines, False) if _rows_of(_ORIGIN, f"{_CHARACTERS};%?").fullmatch(lines) else None
 
 

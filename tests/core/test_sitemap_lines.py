@@ -43,7 +43,7 @@ def agrees(data: bytes) -> bool:
 
 
 def _ours(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if re.match(r"https?://(www\.)?h\.example(/|$)", row.url)]
+    return [row for row in rows if re.match(r"https?://(www\.)?h\.example(:\d+)?(/|$)", row.url)]
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,8 @@ def _ours(rows: list[Row]) -> list[Row]:
         THREE.replace("2024-05-06", "2024-05-06T10:11:12.123+02:00"),
         THREE.replace("/a", "/a?b=1;c=%20&amp;".removesuffix("&amp;")),
         THREE.replace("/b", "/x/../b"),
+        THREE.replace("https://h.example", "http://127.0.0.1:8080"),
+        THREE.replace("https://h.example", "https://h.example:443"),
         OPENING.replace("xmlns", "x='y' xmlns") + LOC.format("a") + "</urlset>",
     ],
 )
@@ -77,6 +79,8 @@ def test_plain_documents_are_read_fast(document: str) -> None:
         ("https://h.example/b", "/b"),
         ("https://h.example/b", "https://h.example"),
         ("https://h.example/b", "https://user@h.example/b"),
+        ("https://h.example/", "https://1.2.3.4.5/"),
+        ("https://h.example/", "https://h.example:99999/"),
         ("https://h.example/b", "<!-- https://h.example/b -->"),
         ("2024-05-06", "2024-02-30"),
         ("2024-05-06", "06.05.2024"),
@@ -101,7 +105,7 @@ def test_anything_else_is_left_to_the_parser(old: str, new: str) -> None:
     assert not agrees(THREE.replace(old, new, 1).encode())
 
 
-_ADDRESS = st.from_regex(r"https?://(www\.)?h\.example/[a-zA-Z0-9/._~%?=;:@+!-]{0,12}", fullmatch=True)
+_ADDRESS = st.from_regex(r"https?://(www\.)?h\.example(:80)?/[a-zA-Z0-9/._~%?=;:@+!-]{0,12}", fullmatch=True)
 _DATES = ["2024-05-06", "2024-12-31T23:59Z", "2024-05-06T10:11:12+02:00", "2024-06-31", "2099-01-01", ""]
 
 
