@@ -44,10 +44,10 @@ NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
 def sitemap(site: str, number: int, rows: int, edited: bool) -> bytes:
-    """One file of the tree, gzipped; `edited`: every twentieth row has another lastmod, and one row is new."""
+    """One file of the tree, gzipped; `edited`: every twentieth row has another lastmod, and one row is another."""
     parts = ['<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="', NAMESPACE, '">\n']
-    for row in range(rows + edited):
-        slug = f"{(row * 2654435761 + number * 97) % 2**32:08x}"
+    for row in range(rows):
+        slug = f"{(row * 2654435761 + number * 97) % 2**32:08x}{'-new' if edited and row == rows - 1 else ''}"
         day = 1 + (row % 28)
         hour = 23 if edited and row % 20 == 0 else row % 22
         parts.append(
@@ -155,14 +155,14 @@ class Lag:
 async def stored(site: str, path: Path, pool: ParsePool, lag: Lag, now: float) -> None:
     """One pass of `run --once --all` on a database."""
     made = config(site, path)
-    watching = asyncio.create_task(lag.watch())
     with Database(made.database) as db:
         async with Fetcher(fetch_policy(made)) as fetcher:
             with Path(os.devnull).open("w") as out:
                 engine = Engine(made, db, fetcher, pool, clock=lambda: now, stream=out)
                 await engine.use(made)
+                watching = asyncio.create_task(lag.watch())
                 done = await engine.once(everything=True)
-    watching.cancel()
+                watching.cancel()
     assert not done.problems, done.problems
 
 

@@ -18,7 +18,7 @@ from monitor.core.health import Outcome
 from monitor.core.http import Reply, describe, permanent_target, renew, verdict
 from monitor.core.listing import ListingRead
 from monitor.core.reconcile import Changes, Scope
-from monitor.core.reconcile_sitemap import reconcile_listing
+from monitor.core.reconcile_sitemap import changes_wanted, reconcile_listing
 from monitor.keep_promises import commit_events
 from monitor.model import NotASitemap
 from monitor.parse_pool import ParseCrash
@@ -143,6 +143,7 @@ async def _parsed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -
             scope=rules.scope,
             quiet=document.baseline_at is None and document.quiet and not rules.alert_baseline,
             watched=watched,
+            want=changes_wanted(memory, rules),
         )
     except (NotASitemap, ParseCrash) as error:
         return Outcome("failed", reply.status, str(error)), ()

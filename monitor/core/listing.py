@@ -49,13 +49,26 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which moves of lastmods are to be handed out: none, or up to `most`, and of more than those about `sample`."""
+
+    lastmods: bool = True
+    most: int = 1_000_000
+    sample: int = 20
+
+
+EVERY_CHANGE = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
 class ListingRead:
     """One read of a document against the listing before.
 
     `rows` counts all rows, `listed` the pages of the site among them. `whole` says that what is not listed is known to
-    be gone: the read was complete and not suspiciously short (`suspect`). `listing` is the new listing, None where it
-    is the one before; `ids` the sorted page ids, packed, None where no page came or went, `moved_ids` those that did.
-    `added` and `removed` are the lines that differ, packed like a listing.
+    be gone: the read was complete and not suspiciously short (`suspect`). `changed` are those of `changed_count`
+    changes that were wanted. `listing` is the new listing, None where it is the one before; `ids` the sorted page ids,
+    packed, None where no page came or went, `moved_ids` those that did. `added` and `removed` are the lines that
+    differ, packed like a listing.
     """
 
     digest: str
@@ -74,6 +87,7 @@ class ListingRead:
     filtered: int
     new: tuple[Listed, ...] = ()
     changed: tuple[Listed, ...] = ()
+    changed_count: int = 0
     gone: tuple[Listed, ...] = ()
     listing: bytes | None = None
     ids: bytes | None = None
@@ -117,11 +131,12 @@ def read_listing(
     scope: Scope,
     quiet: bool,
     watched: frozenset[int] = frozenset(),
+    want: Wanted = EVERY_CHANGE,
 ) -> ListingRead | None:
     """Read a sitemap document and compare it with the listing before; None where its bytes are those of `digest`.
 
     `transferred` False: the transfer was cut. `quiet` reads are baselines: their new pages are not handed out one by
-    one, but for those of `watched` (pages that are missing). Raises NotASitemap.
+    one, but for those of `watched` (pages that are missing); `want` bounds the changes. Raises NotASitemap.
     """
     peeled = decode(body)
     found = sha256(peeled.data).hexdigest()
@@ -135,7 +150,7 @@ def read_listing(
     else:
         sitemap = parse_sitemap(peeled.data, url, whole=whole)
     read = compare_listing(
-        sitemap, previous=previous, memory=memory, scope=scope, quiet=quiet, watched=watched, kept=kept
+        sitemap, previous=previous, memory=memory, scope=scope, quiet=quiet, watched=watched, want=want, kept=kept
     )
     return replace(read, digest=found, problems=peeled.problems + read.problems)
 
@@ -148,6 +163,7 @@ def compare_listing(
     scope: Scope,
     quiet: bool,
     watched: frozenset[int] = frozenset(),
+    want: Wanted = EVERY_CHANGE,
     kept: _Pages | None = None,
 ) -> ListingRead:
     """`read_listing` of a document that is parsed; `kept` are its pages where they were read faster than its rows."""
@@ -172,7 +188,7 @@ def compare_listing(
     if previous is None:
         return _first(read, kept, quiet=quiet, watched=watched)
     former = Scope.load(memory.state["scope"]) if "scope" in memory.state else scope
-    return _compare(read, kept, unpack_lines(previous), former=former, quiet=quiet, watched=watched)
+    return _compare(read, kept, unpack_lines(previous), former=former, quiet=quiet, watched=watched, want=want)
 
 
 def _within_days(dates: list[datetime]) -> bool:
@@ -235,11 +251,13 @@ class _Pages:
         told = parse_line(self.lines[place])
         return row_of_texts(told.url, told.lastmod)
 
-    def keep_title(self, place: int, before: Line) -> None:
-        """The news block goes after two days; the headline stays what it was."""
+    def keep_title(self, place: int, before: Line) -> Line:
+        """The line, with the headline before where there is none: the news block goes after two days, it stays."""
         now = parse_line(self.lines[place])
         if now.title is None and before.title is not None:
-            self.lines[place] = f"{now.url}\t{now.lastmod or ''}\t{before.title}"
+            now = replace(now, title=before.title)
+            self.lines[place] = f"{now.url}\t{now.lastmod or ''}\t{now.title}"
+        return now
 
     def _take(self, url: str, line: str, seen: set[str]) -> bool:
         if not self._is_ours(_origin(url)):
@@ -290,7 +308,14 @@ def _first(read: ListingRead, kept: _Pages, *, quiet: bool, watched: frozenset[i
 
 
 def _compare(
-    read: ListingRead, kept: _Pages, old: list[str], *, former: Scope, quiet: bool, watched: frozenset[int]
+    read: ListingRead,
+    kept: _Pages,
+    old: list[str],
+    *,
+    former: Scope,
+    quiet: bool,
+    watched: frozenset[int],
+    want: Wanted,
 ) -> ListingRead:
     """A further read of a document, against the lines of the one before.
 
@@ -302,33 +327,33 @@ def _compare(
     lost = {page_id(page_key(line.partition("\t")[0])): line for line in before.difference(kept.lines)}
     numbers = page_ids([kept.keys[place] for place in fresh])
     new: list[Listed] = []
-    changed: list[Listed] = []
+    changed: list[tuple[int, int, Line]] = []
+    moved = 0
     for number, place in zip(numbers, fresh, strict=True):
         if number in lost:
             told = parse_line(lost[number])
-            kept.keep_title(place, told)
-            now = parse_line(kept.lines[place])
+            now = kept.keep_title(place, told)
             if (now.lastmod, now.title) != (told.lastmod, told.title):
-                changed.append(Listed(number, kept.keys[place], kept.row(place), told))
+                moved += told.lastmod is not None and now.lastmod != told.lastmod
+                changed.append((number, place, told))
         elif (not quiet or number in watched) and (same or former.covers(kept.row(place).url)):
             new.append(Listed(number, kept.keys[place], kept.row(place), None))
     came = set(numbers)
-    away = {number: parse_line(line) for number, line in lost.items() if number not in came}
-    if read.whole:
-        lines, keys = kept.lines, kept.keys
-    else:
+    away = {number: parse_line(line) for number, line in lost.items() if number not in came} if read.whole else {}
+    lines, keys = kept.lines, kept.keys
+    if not read.whole:
         replaced = {line for number, line in lost.items() if number in came}
         lines = [line for line in old if line not in replaced] + [kept.lines[place] for place in fresh]
         keys = [page_key(line.partition("\t")[0]) for line in lines]
-        away = {}
     arrived = [number for number in numbers if number not in lost]
     after = set(lines)
     return replace(
         read,
         listed=len(lines),
-        movement=_movement(kept, old, arrived, changed),
+        movement=_movement(kept, old, len(arrived), moved),
         new=tuple(new),
-        changed=tuple(changed),
+        changed=tuple(Listed(n, kept.keys[p], kept.row(p), told) for n, p, told in _handed_out(kept, changed, want)),
+        changed_count=len(changed),
         gone=tuple(
             Listed(number, page_key(line.url), None, line)
             for number, line in away.items()
@@ -342,17 +367,26 @@ def _compare(
     )
 
 
-def _movement(kept: _Pages, old: list[str], arrived: list[int], changed: list[Listed]) -> Movement:
+def _handed_out(kept: _Pages, changed: list[tuple[int, int, Line]], want: Wanted) -> list[tuple[int, int, Line]]:
+    """All headlines that changed, and of lastmods what will be looked at."""
+    titles: list[tuple[int, int, Line]] = []
+    lastmods: list[tuple[int, int, Line]] = []
+    for change in changed:
+        now = parse_line(kept.lines[change[1]])
+        (titles if now.title != change[2].title else lastmods).append(change)
+    if not want.lastmods:
+        return titles
+    if len(lastmods) > want.most:
+        lastmods = lastmods[:: -(-len(lastmods) // max(1, want.sample))]
+    return titles + lastmods
+
+
+def _movement(kept: _Pages, old: list[str], arrived: int, moved: int) -> Movement:
     """How the lastmods of the known pages moved."""
-    dated = sum(1 for line in old if not line.endswith("\t") and "\t\t" not in line)
-    moved = 0
-    for one in changed:
-        assert one.before is not None
-        assert one.row is not None
-        moved += one.before.lastmod is not None and one.before.lastmod != (_text(one.row.lastmod_text) or None)
     top = 0
     if moved >= BULK_FLOOR:
         stamps = Counter(line.split("\t", 2)[1] for line in kept.lines)
         stamps.pop("", None)
         top = max(stamps.values(), default=0)
-    return Movement(len(kept.lines), min(len(kept.lines) - len(arrived), dated), moved, top)
+    dated = len(old) - sum(line.endswith("\t") for line in old) - sum("\t\t" in line for line in old)
+    return Movement(len(kept.lines), min(len(kept.lines) - arrived, dated), moved, top)

@@ -23,7 +23,7 @@ def pack_lines(lines: Sequence[str]) -> bytes:
     """Lines, compressed; nothing for none."""
     if not lines:
         return b""
-    return zstandard.ZstdCompressor(level=3).compress("\n".join(lines).encode("utf-8", "surrogatepass"))
+    return zstandard.ZstdCompressor(level=1).compress("\n".join(lines).encode("utf-8", "surrogatepass"))
 
 
 def unpack_lines(packed: bytes | None) -> list[str]:

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from monitor.core.dates import parse_date
-from monitor.core.listing import Listed, ListingRead, title_of
+from monitor.core.listing import Listed, ListingRead, Wanted, title_of
 from monitor.core.listing_pack import Line
 from monitor.core.reconcile import (
     PARTIALS_FOR_BASELINE,
@@ -124,7 +124,7 @@ def reconcile_listing(
             )
         )
     _sum_up_new(work, most_new, told)
-    _sum_up_changed(work)
+    _sum_up_changed(work, read)
     return changes
 
 
@@ -313,21 +313,29 @@ def _sum_up_new(read: _Read, most_new: int, told_before: int) -> None:
     changes.events.append(_surge(read, len(news), [draft.subject for draft in news], most_new))
 
 
-def _sum_up_changed(read: _Read) -> None:
-    """The same for lastmods that advanced: a sample of the pages is asked, so that the file's trust is still judged."""
+def changes_wanted(document: DocumentMemory, rules: Rules) -> Wanted:
+    """What `read_listing` is to hand out of the lastmods that moved in a document."""
+    verdict = (document.state.get("trust") or {}).get("verdict")
+    if verdict == "untrusted" or (rules.verify == "never" and verdict != "trusted"):
+        return Wanted(lastmods=False)
+    most = int(document.state.get("most_changed") or 0)
+    return Wanted(most=max(SURGE, SURGE_FACTOR * most), sample=rules.sample)
+
+
+def _sum_up_changed(read: _Read, listing: ListingRead) -> None:
+    """The same for changes. Of lastmods that advanced a sample of the pages is asked (`changes_wanted`), so that the
+    file's trust is still judged."""
     changes = read.changes
     most = int(read.document.state.get("most_changed") or 0)
-    changes.state["most_changed"] = max(most, len(changes.checks))
-    if len(changes.checks) <= SURGE or len(changes.checks) <= SURGE_FACTOR * most:
+    changes.state["most_changed"] = max(most, listing.changed_count)
+    limit = max(SURGE, SURGE_FACTOR * most)
+    told = [draft for draft in changes.events if draft.type == "url.changed"]
+    if len(told) <= limit and (listing.changed_count <= limit or not changes.checks):
         return
-    changes.events.append(_surge(read, len(changes.checks), [check.detail["url"] for check in changes.checks], most))
-    step = -(-len(changes.checks) // max(1, read.rules.sample))
-    asked = changes.checks[::step]
-    kept = {check.page_id for check in asked}
-    for check in changes.checks:
-        if check.page_id not in kept and not _is_stored(read, check.page_id):
-            changes.pages.pop(check.page_id, None)
-    changes.checks = asked
+    if len(told) > limit:
+        changes.events = [draft for draft in changes.events if draft.type != "url.changed"]
+    urls = [draft.subject for draft in told] + [check.detail["url"] for check in changes.checks]
+    changes.events.append(_surge(read, listing.changed_count, urls, most))
 
 
 def _is_stored(read: _Read, number: int) -> bool:

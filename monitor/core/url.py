@@ -26,8 +26,10 @@ TRACKERS: frozenset[str] = frozenset(_TRACKERS.split())
 _SPACE = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "".join(map(chr, range(0x20))) + "\u200b\u2060\ufeff"
 
 # Nothing in such a URL has two spellings, save dot segments, escapes, the order of its query and its trackers.
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _PLAIN = re.compile(
-    r"(https?)://((?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*)"
+    rf"(https?)://(((?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*|(?:{_OCTET}\.){{3}}{_OCTET})"
+    r"(?::(?!(?:80|443)(?:[/?]|$))(?:[1-9]\d{0,3}|[1-5]\d{4}))?)"
     r"(/(?:[A-Za-z0-9_~!$'()*+,=:@&./-]++|%[0-9A-Fa-f]{2})*+)?"
     r"(?:\?((?:[A-Za-z0-9_~!$()*+,;=:@&./?-]++|%[0-9A-Fa-f]{2})*+))?",
     re.ASCII,
@@ -69,7 +71,7 @@ def _split(url: str) -> tuple[str, str, str, str | None] | None:
     plain = _PLAIN.fullmatch(url)
     if plain is None or "/." in url:
         return None
-    scheme, host, path, query = plain.groups()
+    scheme, host, _, path, query = plain.groups()
     if "%" in url:
         if _DOTS.search(url):
             return None
@@ -165,7 +167,7 @@ def host_of(url: str) -> str:
     """The host of an absolute URL: lower case, A-labels, without port and final dot; empty where there is none."""
     plain = _PLAIN.fullmatch(url)
     if plain is not None:
-        return plain[2]
+        return plain[3]
     parsed = _parse(url.strip(_SPACE))
     return parsed.hostname.rstrip(".") if parsed is not None else ""
 
