@@ -65,7 +65,7 @@ def read_rows(data: bytes, url: str, *, transferred: bool) -> Sitemap | tuple[st
     peeled = decode(data)
     whole = transferred and peeled.complete
     if whole and (plain := read_lines(peeled.data)) is not None:
-        return plain[0], peeled.problems
+        return plain.text, peeled.problems
     try:
         sitemap = parse_sitemap(peeled.data, url, whole=whole)
     except NotASitemap as error:

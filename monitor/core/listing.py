@@ -19,7 +19,7 @@ from monitor.core.identity import page_id, page_ids
 from monitor.core.listing_pack import Line, pack_ids, pack_lines, parse_line, unpack_lines
 from monitor.core.reconcile import DocumentMemory, Scope
 from monitor.core.sitemap import parse_sitemap
-from monitor.core.sitemap_lines import read_lines
+from monitor.core.sitemap_lines import PlainLines, read_lines
 from monitor.core.sitemap_rows import row_of_texts
 from monitor.core.trust import BULK_FLOOR, Movement
 from monitor.core.url import host_of, is_site_host, page_key
@@ -146,7 +146,7 @@ def read_listing(
     fast = read_lines(peeled.data) if whole else None
     kept = None
     if fast is not None:
-        kept, sitemap = _Pages(scope).plain(*fast), Sitemap("urlset", url, (), complete=True)
+        kept, sitemap = _Pages(scope).plain(fast), Sitemap("urlset", url, (), complete=True)
     else:
         sitemap = parse_sitemap(peeled.data, url, whole=whole)
     read = compare_listing(
@@ -217,14 +217,14 @@ class _Pages:
         self.filtered = 0
         self._origins: dict[str, bool] = {}  # rows are many, hosts few
 
-    def plain(self, text: str, own_keys: bool) -> _Pages:
+    def plain(self, found: PlainLines) -> _Pages:
         """Of the lines of `read_lines`."""
-        lines = text[:-1].split("\n")
-        urls = text[:-1].replace("\t", "\n").split("\n")[::2]
+        lines = found.text[:-1].split("\n")
+        urls = found.text[:-1].replace("\t", "\n").split("\n")[::2]
         self.count = len(lines)
         everything = not self.scope.include and not self.scope.exclude
-        if everything and all(map(self._is_ours, set(map(_origin, urls)))):
-            keys = urls if own_keys else list(map(page_key, urls))
+        if everything and all(map(self._is_ours, [found.origin] if found.origin else set(map(_origin, urls)))):
+            keys = urls if found.own_keys else list(map(page_key, urls))
             if len(set(keys)) == len(keys):
                 self.lines, self.keys = lines, keys
                 return self

@@ -8,6 +8,7 @@ address and a date that could not be read in two ways: then a parser would have 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 
 from lxml import etree
@@ -31,12 +32,21 @@ MOST = 50_000
 """Rows beyond what the protocol allows have a problem to tell, and go the long way."""
 
 
-def read_lines(data: bytes) -> tuple[str, bool] | None:
-    """``address TAB lastmod LF`` for each row of a `urlset`, in its order; None where the document is not that plain.
+@dataclass(frozen=True, slots=True)
+class PlainLines:
+    """``address TAB lastmod LF`` for each row, in its order.
 
-    `data` is UTF-8 or ASCII as it came, without compression. The flag says that each address is its own page key
-    (`monitor.core.url.page_key`): there is nothing in it that has two spellings.
+    `origin` is the scheme and host that all addresses share, None where they may differ. `own_keys` says that each
+    address is its own page key (`monitor.core.url.page_key`): there is nothing in it that has two spellings.
     """
+
+    text: str
+    origin: str | None
+    own_keys: bool
+
+
+def read_lines(data: bytes) -> PlainLines | None:
+    """The rows of a `urlset`; None where the document is not that plain. `data` is as it came, without compression."""
     opening = _OPENING.match(data)
     end = data.rstrip(b" \r\n\t")
     if opening is None or not end.endswith(b"</urlset>"):
@@ -64,8 +74,9 @@ def read_lines(data: bytes) -> tuple[str, bool] | None:
     if origin is None or absolute(origin[0], "") != origin[0]:
         return None
     if _rows_of(origin[0], _CHARACTERS).fullmatch(lines):
-        return lines, "/." not in lines and page_key(origin[0]) == origin[0]
-    return (lines, False) if _rows_of(_ORIGIN, f"{_CHARACTERS};%?").fullmatch(lines) else None
+        own_keys = "/." not in lines and page_key(origin[0]) == origin[0]
+        return PlainLines(lines, origin[0][:-1], own_keys)
+    return PlainLines(lines, None, own_keys=False) if _rows_of(_ORIGIN, f"{_CHARACTERS};%?").fullmatch(lines) else None
 
 
 @lru_cache(maxsize=64)

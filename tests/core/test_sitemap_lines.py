@@ -26,15 +26,17 @@ def agrees(data: bytes) -> bool:
     found = read_lines(data)
     if found is None:
         return False
-    lines, own_keys = found
+    lines = found.text
     sitemap = parse_sitemap(data, URL)
     assert lines == "".join(f"{row.url}\t{row.lastmod_text or ''}\n" for row in sitemap.rows)
     assert sitemap.complete
     assert (sitemap.kind, sitemap.is_news, sitemap.problems) == ("urlset", False, ())
-    if own_keys:
+    if found.own_keys:
         assert all(page_key(row.url) == row.url for row in sitemap.rows)
+    if found.origin is not None:
+        assert all(row.url.startswith(f"{found.origin}/") for row in sitemap.rows)
     # Rows made of lines are the rows that were parsed.
-    pages = _Pages(Scope(frozenset({"h.example"}))).plain(lines, own_keys)
+    pages = _Pages(Scope(frozenset({"h.example"}))).plain(found)
     unique: dict[str, Row] = {}
     for row in sitemap.rows:
         unique.setdefault(page_key(row.url), row)
