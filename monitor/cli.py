@@ -23,6 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+report_app = typer.Typer(help="Reports on what is known.", no_args_is_help=True)
+app.add_typer(report_app, name="report")
 
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
 DatabaseOption = Annotated[
@@ -247,6 +249,43 @@ def events(
         fail(str(error), 2)
     form = form or ("table" if sys.stdout.isatty() else "jsonl")
     guarded(lambda: tables.events(url, since=after, types=kind or [], site=site, follow=follow, form=form))
+
+
+@report_app.command("sitemaps")
+def report_sitemaps(
+    site: Annotated[str | None, typer.Argument(help="One site; all, where none is named.")] = None,
+    config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,
+    at: Annotated[
+        str | None, typer.Option("--at", help="What the site listed then: a time (RFC 3339), or how long ago (6h).")
+    ] = None,
+    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
+    as_json: JsonOption = False,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Each sitemap file: its URLs, share with lastmod, share modified in the last 24 h, size, read time, problems.
+
+    Example: monitor report sitemaps example --at 2d --format csv
+    """
+    set_up_logging(verbose=verbose, quiet=quiet)
+    form = "json" if as_json else form
+    if form not in ("table", "json", "csv"):
+        fail(f"--format {form}: use table, json or csv", 2)
+    url = database_url(config, database)
+    from monitor.commands import reports, tables  # noqa: PLC0415
+
+    try:
+        moment = tables.parse_since(at, name="--at") if at else None
+    except ValueError as error:
+        fail(str(error), 2)
+    try:
+        guarded(lambda: reports.sitemaps(url, site=site, at=moment, form=form, output=output))
+    except LookupError as error:
+        fail(str(error), 2)
+    except OSError as error:
+        fail(f"{output}: {error.strerror}")
 
 
 @app.command()

@@ -17,6 +17,7 @@ from monitor.core.absences import judge_absences
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.listing import is_suspect
 from monitor.core.reconcile import PARTIALS_FOR_BASELINE, DocumentMemory, Draft
+from monitor.cross_submit import admit_hosts
 from monitor.model import SourceKind
 from monitor.poll_feed import GONE_RECHECK, baseline
 from monitor.runtime import Runtime
@@ -143,6 +144,7 @@ async def _finish(walk: Walk) -> Outcome:
     result, told = await run.db.run(commit)
     if told:
         run.wake()
+    await admit_hosts(run, source, walk.off_host)
     return result
 
 

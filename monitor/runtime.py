@@ -55,9 +55,10 @@ class Runtime:
     def rules(self, site: Site) -> Rules:
         """What of a site's configuration the reconciler needs."""
         row = self.rows.get(site.name)
+        hosts = site.own_hosts | (row.announced_hosts if row else frozenset())
         return Rules(
             site=site.name,
-            scope=Scope(site.own_hosts, tuple(site.include), tuple(site.exclude)),
+            scope=Scope(hosts, tuple(site.include), tuple(site.exclude)),
             confirm_missing=site.sitemap.confirm_missing,
             alert_baseline=site.baseline == "alert",
             verify=site.changes.verify,

@@ -153,6 +153,7 @@ async def _parsed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -
     changes = await run.db.run(lambda c: _commit_file(c, walk, read))
     walk.modified = True
     walk.dropped += len(listing.gone)
+    walk.off_host += listing.off_host
     weigh_honesty(walk, document, changed=listing.listing is not None)
     walk.fresh += sum(row.first_at >= now for row in changes.rows)
     if document.parent is None:

@@ -47,6 +47,7 @@ class Walk:
     cold: list[tuple[str, str | None]] = field(default_factory=list)
     honest: dict[str, int] = field(default_factory=dict)
     dishonest: set[str] = field(default_factory=set)
+    off_host: list[str] = field(default_factory=list)
     waiting: set[str] = field(default_factory=set)
     retry_at: float | None = None
     modified: bool = False

@@ -75,6 +75,28 @@ def test_a_failing_file_is_named_on_stderr_and_exits_1(site: Path, room: Newsroo
     assert done.stdout == ""
 
 
+def test_report_sitemaps_shows_each_file_and_what_it_listed_before(site: Path, room: Newsroom) -> None:
+    monitor("run", "--once", cwd=site)
+    article = room.publish()
+    monitor("run", "--once", "--all", cwd=site)
+    (report,) = json.loads(monitor("report", "sitemaps", "--json", cwd=site).stdout)
+    files = {file["url"].removeprefix(room.url): file for file in report["files"]}
+    assert files["news-sitemap.xml"]["kind"] == "news_sitemap"
+    assert all(file["complete"] and file["problems"] is None and file["bytes"] > 0 for file in files.values())
+    listing = [file for file in files.values() if file["kind"] == "sitemap" and file["urls"]]
+    assert listing
+    assert all(file["lastmod_share"] == 1.0 for file in listing)
+    assert report["urls"] == sum(file["urls"] for file in files.values())
+    table = monitor("report", "sitemaps", "courier", cwd=site)
+    assert (table.returncode, table.stderr) == (0, "")
+    assert "news-sitemap.xml" in table.stdout
+    now = monitor("report", "sitemaps", "--at", "0s", "--format", "csv", cwd=site).stdout
+    assert article.url in now
+    unknown = monitor("report", "sitemaps", "nobody", cwd=site)
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "no site is named 'nobody'; known are courier" in unknown.stderr
+
+
 def test_check_reads_and_changes_nothing(site: Path, room: Newsroom) -> None:
     good = monitor("check", "--json", cwd=site)
     assert good.returncode == 0

@@ -52,8 +52,11 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f}s"
 
 
-def parse_since(text: str, now: float | None = None) -> float:
-    """Epoch seconds of `--since`: a span back from now (``6h``) or an RFC 3339 time. ValueError says what is wrong."""
+def parse_since(text: str, now: float | None = None, name: str = "--since") -> float:
+    """Epoch seconds of `--since`, or another option called `name`: a span back from now (``6h``) or an RFC 3339 time.
+
+    ValueError says what is wrong.
+    """
     moment = time.time() if now is None else now
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     if text and text[-1] in units and text[:-1].replace(".", "", 1).isdigit():
@@ -61,7 +64,7 @@ def parse_since(text: str, now: float | None = None) -> float:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(f"--since {text}: use a time such as 2026-12-01T09:00:00Z, or a span such as 6h") from None
+        raise ValueError(f"{name} {text}: use a time such as 2026-12-01T09:00:00Z, or a span such as 6h") from None
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 

@@ -197,11 +197,16 @@ def kinds_listing(connection: Connection, site_id: int, page_id: int) -> list[st
 
 
 def documents_of_site(connection: Connection, site_id: int) -> list[Any]:
-    """Every document of a site's sitemaps that has a listing: document columns, and rows, bits, changed_at."""
+    """Every document of a site's sitemaps: its columns, `root` and `source_counts` of its source, `changed_at`."""
     query = (
-        select(document, source.c.url.label("root"), listing.c.rows, listing.c.changed_at)
-        .select_from(document.join(source).join(listing))
-        .where(source.c.site_id == site_id)
+        select(
+            document,
+            source.c.url.label("root"),
+            source.c.counts.label("source_counts"),
+            listing.c.changed_at,
+        )
+        .select_from(document.join(source).outerjoin(listing))
+        .where(source.c.site_id == site_id, source.c.kind.in_(("sitemap", "news_sitemap")))
         .order_by(source.c.id, document.c.id)
     )
     return list(connection.execute(query).all())

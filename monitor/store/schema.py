@@ -43,6 +43,7 @@ site = Table(
     Column("discovered_at", Float),
     Column("discovery_next_at", Float),
     Column("discovery_error", Text),
+    Column("announced", Text),  # JSON: host -> [when asked, 1 where its robots.txt names a sitemap of the site]
 )
 
 source = Table(

@@ -26,6 +26,13 @@ class SiteRow:
     discovered_at: float | None
     discovery_next_at: float | None
     discovery_error: str | None
+    announced: str | None = None
+
+    @property
+    def announced_hosts(self) -> frozenset[str]:
+        """Further hosts whose robots.txt names a sitemap of the site (`cross_submit`)."""
+        asked: dict[str, list[float]] = json.loads(self.announced) if self.announced else {}
+        return frozenset(host for host, (_at, yes) in asked.items() if yes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,29 @@ def test_a_feed_tells_nothing_of_pages_that_a_sitemap_had(tmp_path: Path) -> Non
         assert pages(tree.once()) == [("url.new", "/9")]
 
 
+def test_a_host_that_names_the_sitemap_in_its_robots_txt_is_the_sites(tmp_path: Path) -> None:
+    with site(tmp_path) as tree:
+        tree.proxy, tree.url = tree.url, "http://www.h.example"
+        rows = ["/1", "http://news.h.example/2", "http://shop.h.example/3", "http://other.example/4"]
+
+        def listing(*more: str) -> str:
+            return urlset(*rows, *more).replace("{site}http", "http")
+
+        tree.show("/index.xml", listing())
+        tree.show("http://news.h.example/robots.txt", "Sitemap: http://www.h.example/index.xml")
+        tree.show("http://shop.h.example/robots.txt", "Sitemap: http://shop.h.example/sitemap.xml")
+        assert pages(tree.once()) == []
+        asked = {path for path in tree.asked if path.endswith("robots.txt")}
+        assert asked == {"http://news.h.example/robots.txt", "http://shop.h.example/robots.txt"}
+        tree.show("/index.xml", listing("http://news.h.example/5", "http://shop.h.example/6"))
+        assert pages(tree.once()) == []  # let in just now: what it lists is known from here on
+        assert set(tree.asked) == {"/index.xml"}
+        tree.show(
+            "/index.xml", listing("http://news.h.example/5", "http://news.h.example/7", "http://shop.h.example/6")
+        )
+        assert pages(tree.once()) == [("url.new", "http://news.h.example/7")]
+
+
 def test_cold_files_are_asked_in_every_fourth_pass_and_whenever_a_page_may_have_moved(tmp_path: Path) -> None:
     with site(tmp_path) as tree:
         two_files(tree)

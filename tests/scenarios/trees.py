@@ -61,6 +61,7 @@ class Site:
         self.asked: Counter[str] = Counter()
         self.url = ""
         self.now = START
+        self.proxy: str | None = None
         self.last = Pass()
         self.options: dict[str, Any] = {"sitemaps": ["/index.xml"], "feeds": [], "news_sitemaps": []}
         self._database = folder / "monitor.db"
@@ -71,7 +72,7 @@ class Site:
 
     def config(self) -> Config:
         """The configuration in force: `options` are those of the site."""
-        settings = Settings(allow_private_networks=True, poll=Poll(min=60), sitemap=SitemapSettings())
+        settings = Settings(allow_private_networks=True, proxy=self.proxy, poll=Poll(min=60), sitemap=SitemapSettings())
         config = minimal(
             [self.url], database=f"sqlite:///{self._database}", settings=settings, alerts=[StdoutAlert(format="jsonl")]
         )
@@ -126,8 +127,9 @@ def site(folder: Path) -> Iterator[Site]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            made.asked[self.path] += 1
-            answer = made.answers.get(self.path, Answer("nothing here", 404))
+            path = self.path.removeprefix(made.url)  # a proxy is asked for whole addresses
+            made.asked[path] += 1
+            answer = made.answers.get(path, Answer("nothing here", 404))
             body = answer.body.replace("{site}", made.url).encode()
             tag = f'"{sha256(body).hexdigest()[:32]}"'
             same = answer.status == 200 and not answer.missing and self.headers.get("if-none-match") == tag

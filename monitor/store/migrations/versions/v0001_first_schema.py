@@ -38,6 +38,7 @@ def upgrade() -> None:
         sa.Column("discovered_at", sa.Float(), nullable=True),
         sa.Column("discovery_next_at", sa.Float(), nullable=True),
         sa.Column("discovery_error", sa.Text(), nullable=True),
+        sa.Column("announced", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_site")),
         sa.UniqueConstraint("name", name=op.f("uq_site_name")),
     )
