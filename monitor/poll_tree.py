@@ -52,7 +52,8 @@ async def poll_tree(run: Runtime, source: SourceRow, *, everything: bool = False
 
     documents, roots, pending = await run.db.run(load)
     full = everything or pending or source.passes % COLD_EVERY == 0
-    walk = Walk(run, source, site, documents, roots - {source.url}, source.passes == 0, full, started=run.clock())
+    elsewhere, quiet = roots - {source.url}, source.passes == 0
+    walk = Walk(run, source, site, documents, elsewhere, quiet, full, everything, started=run.clock())
     walk.seen.add(source.url)
     await _walk(walk, [(source.url, None)])
     if walk.cold and walk.dropped:

@@ -245,7 +245,9 @@ def _file_values(read: _Parsed, changes: Changes, scope: Scope) -> dict[str, Any
     remembered would be frozen by the next 304."""
     document, listing = read.document, read.listing
     kept = renew(document.validators(), read.reply) if listing.whole else None
+    before = document.memory().state
     state = changes.state | {
+        **{name: before[name] for name in ("honest", "announced") if name in before},
         "scope": scope.dump(),
         "rows": listing.rows,
         "bytes": len(read.reply.body),

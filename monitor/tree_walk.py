@@ -23,7 +23,10 @@ COLD_READS = 8
 """... cold being a file that was found unchanged so many times in a row."""
 
 HONEST_READS = 20
-"""An index's lastmods are believed once that many files were found unchanged as it said, and none against it."""
+"""An index's lastmods are believed once that many files were found unchanged as it said, none against it ..."""
+
+ANNOUNCED = 3
+"""... and so many changed ones had been announced: an index that never changes proves nothing."""
 
 SKIP_SECONDS = 86400.0
 """A file that its index says is unchanged is asked once a day nevertheless: that keeps the proof alive."""
@@ -31,7 +34,11 @@ SKIP_SECONDS = 86400.0
 
 @dataclass(slots=True)
 class Walk:
-    """One poll of a tree. `full`: every file is asked; `cold` are those that were left for another pass."""
+    """One poll of a tree.
+
+    `full`: cold files are asked, too; `everything`: so are those that their index says are unchanged. `cold` are the
+    files that were left for another pass.
+    """
 
     run: Runtime
     source: SourceRow
@@ -40,12 +47,14 @@ class Walk:
     elsewhere: set[str]
     quiet: bool
     full: bool
+    everything: bool
     started: float
     seen: set[str] = field(default_factory=set)
     visited: list[int] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     cold: list[tuple[str, str | None]] = field(default_factory=list)
     honest: dict[str, int] = field(default_factory=dict)
+    announced: dict[str, int] = field(default_factory=dict)
     dishonest: set[str] = field(default_factory=set)
     off_host: list[str] = field(default_factory=list)
     waiting: set[str] = field(default_factory=set)
@@ -78,12 +87,16 @@ class Walk:
 
 def unchanged_by_index(walk: Walk, document: DocumentRow, parent: DocumentRow | None, now: float) -> bool:
     """Whether the index says that the file is unchanged since it was read, and has proven honest (DESIGN)."""
-    if parent is None or document.kind == "index" or not _was_whole(document) or document.index_lastmod is None:
+    if walk.everything or parent is None or document.kind == "index" or not _was_whole(document):
         return False
     state = json.loads(parent.state) if parent.state else {}
     recently = document.complete_at is not None and now - document.complete_at < SKIP_SECONDS
-    honest = int(state.get("honest") or 0) >= HONEST_READS
-    return recently and honest and document.index_lastmod == document.read_lastmod
+    honest = int(state.get("honest") or 0) >= HONEST_READS and int(state.get("announced") or 0) >= ANNOUNCED
+    return recently and honest and document.index_lastmod is not None and _as_read(document)
+
+
+def _as_read(document: DocumentRow) -> bool:
+    return document.index_lastmod == document.read_lastmod
 
 
 def is_cold(walk: Walk, document: DocumentRow) -> bool:
@@ -100,21 +113,24 @@ def weigh_honesty(walk: Walk, document: DocumentRow, *, changed: bool) -> None:
     """Hold what an index said of a file against what its read found."""
     if document.parent is None or document.index_lastmod is None or document.complete_at is None:
         return
-    if document.index_lastmod == document.read_lastmod:
+    if _as_read(document):
         if changed:
             walk.dishonest.add(document.parent)
         else:
             walk.honest[document.parent] = walk.honest.get(document.parent, 0) + 1
+    elif changed and document.read_lastmod is not None:
+        walk.announced[document.parent] = walk.announced.get(document.parent, 0) + 1
 
 
 def note_honesty(connection: Connection, walk: Walk) -> None:
     """Write what this poll showed of the indexes' lastmods."""
-    for url in {*walk.honest, *walk.dishonest}:
+    for url in {*walk.honest, *walk.announced, *walk.dishonest}:
         index = walk.documents.get(url)
         if index is None:
             continue
         fresh = source_store.document_by_id(connection, index.id)
         state = json.loads(fresh.state) if fresh.state else {}
-        before = int(state.get("honest") or 0)
-        state["honest"] = 0 if url in walk.dishonest else min(1000, before + walk.honest.get(url, 0))
+        for name, counted in (("honest", walk.honest), ("announced", walk.announced)):
+            before = int(state.get(name) or 0)
+            state[name] = 0 if url in walk.dishonest else min(1000, before + counted.get(url, 0))
         source_store.set_document(connection, index.id, state=json.dumps(state))

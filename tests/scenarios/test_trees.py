@@ -218,21 +218,36 @@ def test_cold_files_are_asked_in_every_fourth_pass_and_whenever_a_page_may_have_
 def test_an_index_that_is_honest_spares_its_files_and_one_lie_ends_it(tmp_path: Path) -> None:
     with site(tmp_path) as tree:
         files = [f"/s{n}.xml" for n in range(12)]
-        day = "2026-11-30"
+
+        def change(number: int, lastmod: str) -> None:
+            days[0] = lastmod
+            tree.show(files[0], urlset("/of/s0.xml", *(f"/n{n}" for n in range(number))))
+            tree.show("/index.xml", index(*zip(files, days, strict=True)))
+
+        def once(**more: float) -> list[tuple[str, str]]:
+            return pages(tree.once(everything=False, **more))
+
+        days = ["2026-11-01"] * 12
         for path in files:
             tree.show(path, urlset(f"/of{path}"))
-        tree.show("/index.xml", index(*((path, day) for path in files)))
-        for _ in range(3):
-            tree.once(advance=3600.0)
-        tree.once(advance=3600.0)
+        change(0, "2026-11-01")
+        for _ in range(4):
+            once()
+            assert sum(tree.asked[path] for path in files) == 12  # nothing was announced so far
+        for number in range(1, 4):
+            change(number, f"2026-11-0{1 + number}")
+            assert once() == [("url.new", f"/n{number - 1}")]
+        once()
         assert tree.asked == {"/index.xml": 1}
-        tree.show("/index.xml", index(("/s0.xml", "2026-12-01"), *((path, day) for path in files[1:])))
-        tree.show("/s0.xml", urlset("/of/s0.xml", "/new"))
-        assert pages(tree.once(advance=3600.0)) == [("url.new", "/new")]
+        change(4, "2026-11-09")
+        assert once() == [("url.new", "/n3")]
         assert tree.asked == {"/index.xml": 1, "/s0.xml": 1}
         tree.show("/s1.xml", urlset("/of/s1.xml", "/unsaid"))
-        assert pages(tree.once(advance=86_400.0)) == [("url.new", "/unsaid")]  # once a day each is asked
-        tree.once(advance=3600.0)
+        assert once() == []
+        assert once(advance=86_400.0) == [("url.new", "/unsaid")]  # each is asked once a day
+        once()
+        assert sum(tree.asked[path] for path in files) == 12
+        tree.once(everything=True)
         assert sum(tree.asked[path] for path in files) == 12
 
 
