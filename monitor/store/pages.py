@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Table, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, Executable, Table, and_, bindparam, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from monitor.core.page_checks import PageMemory
@@ -41,6 +41,10 @@ def _upsert(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[st
     made: Executable = statement.on_conflict_do_update(index_elements=list(keys), set_=replaced)
     return made
 
+
+SPEAKS = and_(source.c.active, source.c.state != "gone")
+"""Of a source: what its documents list counts. One that left the configuration or is gone is not read any more, so
+that what it listed last would stand for ever. What was ever known of a page is another matter: that stays."""
 
 _PAGE = [c for c in page.c if c.name in KnownPage.__dataclass_fields__]
 _ENTRY = [c for c in entry.c if c.name in KnownEntry.__dataclass_fields__]
@@ -194,7 +198,7 @@ def listed_by(connection: Connection, site_id: int, page_id: int) -> set[str]:
     query = (
         select(document.c.kind)
         .select_from(sighting.join(document).join(source))
-        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, sighting.c.last_at.is_(None))
+        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, sighting.c.last_at.is_(None), SPEAKS)
     )
     return set(connection.scalars(query))
 
@@ -224,9 +228,10 @@ def lacking(connection: Connection, site_id: int, source_id: int, confirm: int) 
     """The pages, not missing yet, that a sitemap document of the source has lacked `confirm` times."""
     query = (
         select(*_PAGE, document.c.kind, document.c.url.label("document_url"), sighting.c.last_at, sighting.c.absent)
-        .select_from(sighting.join(document).join(page, page.c.id == sighting.c.page_id))
+        .select_from(sighting.join(document).join(source).join(page, page.c.id == sighting.c.page_id))
         .where(
             document.c.source_id == source_id,
+            SPEAKS,
             document.c.kind == "sitemap",
             page.c.site_id == site_id,
             page.c.missing_at.is_(None),
@@ -245,7 +250,7 @@ def other_sightings(connection: Connection, site_id: int, page_id: int, but: str
     query = (
         select(document.c.kind, sighting.c.last_at.is_(None), sighting.c.absent)
         .select_from(sighting.join(document).join(source))
-        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, document.c.url != but)
+        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, document.c.url != but, SPEAKS)
     )
     return [(kind, bool(listed), absent) for kind, listed, absent in connection.execute(query)]
 

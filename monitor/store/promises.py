@@ -9,7 +9,7 @@ from sqlalchemy import Connection, case, func, select, update
 
 from monitor.core.promises import Promise, Reading, State
 from monitor.store.listings import kinds_listing
-from monitor.store.pages import chunks, upsert
+from monitor.store.pages import SPEAKS, chunks, upsert
 from monitor.store.schema import document, promise, sighting, source
 
 
@@ -51,7 +51,7 @@ def kinds_that_listed(connection: Connection, site_id: int, page_id: int) -> lis
     query = (
         select(document.c.kind)
         .select_from(sighting.join(document).join(source))
-        .where(sighting.c.page_id == page_id, source.c.site_id == site_id)
+        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, SPEAKS)
         .order_by(sighting.c.first_at)
     )
     sighted = connection.scalars(query).all()
