@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from urllib.parse import urlsplit
 
 from sqlalchemy import Connection
 
 from monitor.config import Site
+from monitor.core.address import address_of
 from monitor.core.http import Reply, Validators, describe, renew
 from monitor.core.page_checks import NOT_ASKED, PageMemory, PageReading, Witness, judge_changed, judge_missing
 from monitor.core.reconcile import Check, KnownPage
@@ -23,6 +24,9 @@ from monitor.store import events as event_store
 from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
+from monitor.store.database import StoreError
+
+log = logging.getLogger("monitor")
 
 MISSING_ASKED = 100
 """Most pages asked of one site in a pass before they are told missing; the rest is told on the listings' word."""
@@ -42,9 +46,10 @@ class RobotsCache:
     locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     async def allows(self, site: Site, url: str) -> bool:
-        """Whether the site's user agent may fetch `url` (RFC 9309)."""
-        parts = urlsplit(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
+        """Whether the site's user agent may fetch `url` (RFC 9309). ValueError: that is no address of the web."""
+        to = address_of(url)
+        host = f"[{to.host}]" if ":" in to.host else to.host
+        origin = f"{to.scheme}://{host}" + (f":{to.port}" if to.port is not None else "")
         async with self.locks.setdefault(origin, asyncio.Lock()):
             found = self.kept.get(origin)
             if found is None or self.run.clock() - found[0] > ROBOTS_TTL:
@@ -88,7 +93,13 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
         (asked if budget[check.why] > 0 else unasked).append(_Open(site, site_id, document_id, check))
         budget[check.why] -= 1
     for batch in page_store.chunks(unasked, 200):
-        await run.db.run(partial(_settle_unasked, run=run, batch=batch))
+        try:
+            await run.db.run(partial(_settle_unasked, run=run, batch=batch))
+        except StoreError:
+            raise
+        except Exception:  # one of them is at fault: let it cost the others nothing
+            for one in batch:
+                await _close(run, one, NOT_ASKED, None)
     gate = asyncio.Semaphore(max(2, site.concurrency.per_host))
     await asyncio.gather(*(_settle(run, robots, gate, one) for one in asked))
     if checks:
@@ -102,17 +113,33 @@ def _settle_unasked(connection: Connection, run: Runtime, batch: Sequence[_Open]
 
 
 async def _settle(run: Runtime, robots: RobotsCache, gate: asyncio.Semaphore, one: _Open) -> None:
+    reading, kept = NOT_ASKED, None
     async with gate:
 
         def load(connection: Connection) -> tuple[KnownPage, PageMemory] | None:
             page = page_store.known_pages(connection, one.site_id, [one.check.page_id]).get(one.check.page_id)
             return (page, page_store.page_memory(connection, one.site_id, one.check.page_id)) if page else None
 
-        known = await run.db.run(load)
-        reading, kept = NOT_ASKED, None
-        if known is not None:
-            reading, kept = await _ask(run, robots, one.site, known[0], one.check, known[1])
-    await run.db.run(lambda c: _judge(c, run, one, reading, kept))
+        try:
+            known = await run.db.run(load)
+            if known is not None:
+                reading, kept = await _ask(run, robots, one.site, known[0], one.check, known[1])
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("a page of %s could not be asked by a fault of the monitor's own", one.site.name)
+    await _close(run, one, reading, kept)
+
+
+async def _close(run: Runtime, one: _Open, reading: PageReading, kept: Validators | None) -> None:
+    """Judge a check and close it; a fault of ours closes it, too, or it would stop all that come after it for ever."""
+    try:
+        await run.db.run(lambda c: _judge(c, run, one, reading, kept))
+    except StoreError:
+        raise
+    except Exception:
+        log.exception("a page of %s could not be judged by a fault of the monitor's own", one.site.name)
+        await run.db.run(lambda c: page_store.close_check(c, one.site_id, one.check))
 
 
 def _judge(connection: Connection, run: Runtime, one: _Open, reading: PageReading, kept: Validators | None) -> None:
@@ -161,7 +188,11 @@ async def _ask(
     run: Runtime, robots: RobotsCache, site: Site, page: KnownPage, check: Check, memory: PageMemory
 ) -> tuple[PageReading, Validators | None]:
     """Fetch a page, if robots.txt lets us. What it says, and the validators to keep."""
-    if not await robots.allows(site, page.url):
+    try:
+        allowed = await robots.allows(site, page.url)
+    except ValueError as error:
+        return PageReading(None, error=str(error)), None
+    if not allowed:
         return PageReading(None, error="robots.txt does not allow the page to be read"), None
     sent = None
     if check.why == "changed" and memory.fingerprint is not None and (memory.etag or memory.last_modified):
