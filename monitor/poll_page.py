@@ -79,8 +79,10 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
     Up to `changes.sample` suspected changes and `MISSING_ASKED` absences are asked about; the rest is settled on the
     listings' word.
     """
-    site = run.sites[site_name]
-    site_id = run.rows[site_name].id
+    site, row = run.sites.get(site_name), run.rows.get(site_name)
+    if site is None or row is None:
+        return 0  # it left the configuration since its checks were found; they wait for it
+    site_id = row.id
     checks = await run.db.run(lambda c: page_store.open_checks(c, site_id))
     budget = {"changed": site.changes.sample, "missing": MISSING_ASKED}
     if site.changes.verify == "always":

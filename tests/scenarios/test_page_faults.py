@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from monitor.poll_page import RobotsCache, check_pages
+from monitor.runtime import Runtime
 from tests.scenarios.plain_site import PlainSite, plain_site
 from tests.scenarios.watch import Watch, pages
 
@@ -54,3 +58,8 @@ def test_a_fault_of_ours_costs_one_check(tmp_path: Path, where: str, monkeypatch
         room.urlset("/s.xml", PATHS[2:])
         events = [event for _ in range(4) for event in pages(watch.once())]
         assert sorted(watch.urls(events, "url.missing")) == [room.url + "/p0", room.url + "/p1"]
+
+
+def test_a_site_that_leaves_the_configuration_takes_its_checks_along() -> None:
+    run = cast("Runtime", SimpleNamespace(sites={}, rows={}))
+    assert asyncio.run(check_pages(run, RobotsCache(run), "left")) == 0
