@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,8 +15,19 @@ from sqlalchemy import Connection
 
 from monitor.config import Site
 from monitor.core.address import address_of
-from monitor.core.http import Reply, Validators, describe, renew
-from monitor.core.page_checks import NOT_ASKED, PageMemory, PageReading, Witness, judge_changed, judge_missing
+from monitor.core.http import Reply, Validators, describe, freshness, renew
+from monitor.core.page_checks import (
+    FIRST_WAIT,
+    NOT_ASKED,
+    THROTTLED_WAIT,
+    PageMemory,
+    PageReading,
+    Witness,
+    ask_again,
+    judge_changed,
+    judge_missing,
+    matters,
+)
 from monitor.core.reconcile import Check, KnownPage
 from monitor.core.robots import Robots, parse_robots
 from monitor.parse_pool import ParseCrash
@@ -25,11 +37,15 @@ from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import StoreError
+from monitor.store.pages import OpenCheck
 
 log = logging.getLogger("monitor")
 
 MISSING_ASKED = 100
 """Most pages asked of one site in a pass before they are told missing; the rest is told on the listings' word."""
+
+SILENT = 3
+"""Pages in a row without an answer after which a host is left alone: each may cost a minute of waiting."""
 
 ROBOTS_TTL = 86400.0
 """RFC 9309, 2.4: a robots.txt is not used for longer than a day."""
@@ -44,6 +60,7 @@ class RobotsCache:
     run: Runtime
     kept: dict[str, tuple[float, Robots]] = field(default_factory=dict)
     locks: dict[str, asyncio.Lock] = field(default_factory=dict)
+    resting: dict[str, float] = field(default_factory=dict)  # hosts that ask to be left alone, until when
 
     async def allows(self, site: Site, url: str) -> bool:
         """Whether the site's user agent may fetch `url` (RFC 9309). ValueError: that is no address of the web."""
@@ -65,12 +82,58 @@ class RobotsCache:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An open check: what is asked about a page, and the document that raised it."""
+    """An open check of a site."""
 
     site: Site
     site_id: int
-    document_id: int
-    check: Check
+    asked: OpenCheck
+
+    @property
+    def check(self) -> Check:
+        """The question."""
+        return self.asked.check
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What came of asking a page: `kept` are the validators to remember, `reply` the answer if there was a request."""
+
+    reading: PageReading
+    kept: Validators | None = None
+    reply: Reply | None = None
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One pass over the checks of a site. `resting` are the hosts to be left alone, until when; `silent` counts the
+    pages in a row that a host gave no answer for."""
+
+    run: Runtime
+    robots: RobotsCache
+    site: Site
+    gate: asyncio.Semaphore
+    resting: dict[str, float]
+    silent: Counter[str] = field(default_factory=Counter)
+
+    def note(self, host: str, reply: Reply) -> None:
+        """What an answer says of its host: one that asks for patience, or is silent again and again, is left alone."""
+        now = self.run.clock()
+        self.silent[host] = self.silent[host] + 1 if reply.status is None else 0
+        until = 0.0
+        if reply.status in (429, 503):
+            asked = freshness(reply, datetime.fromtimestamp(now, UTC)).retry_at
+            until = asked.timestamp() if asked is not None else now + THROTTLED_WAIT
+        elif self.silent[host] >= SILENT:
+            until = now + FIRST_WAIT
+        if until > self.resting.get(host, 0.0):
+            self.resting[host] = until
+
+    def patience(self, url: str, now: float) -> float:
+        """Seconds for which the host of a page is to be left alone."""
+        try:
+            return max(0.0, self.resting.get(address_of(url).host, 0.0) - now)
+        except ValueError:
+            return 0.0
 
 
 async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
@@ -83,7 +146,8 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
     if site is None or row is None:
         return 0  # it left the configuration since its checks were found; they wait for it
     site_id = row.id
-    checks = await run.db.run(lambda c: page_store.open_checks(c, site_id))
+    started_at = run.clock()
+    checks = await run.db.run(lambda c: page_store.open_checks(c, site_id, started_at))
     budget = {"changed": site.changes.sample, "missing": MISSING_ASKED}
     if site.changes.verify == "always":
         budget["changed"] = len(checks)
@@ -91,9 +155,9 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
         budget = {"changed": 0, "missing": 0}
     asked: list[_Open] = []
     unasked: list[_Open] = []
-    for document_id, check in checks:
-        (asked if budget[check.why] > 0 else unasked).append(_Open(site, site_id, document_id, check))
-        budget[check.why] -= 1
+    for check in checks:
+        (asked if budget[check.check.why] > 0 else unasked).append(_Open(site, site_id, check))
+        budget[check.check.why] -= 1
     for batch in page_store.chunks(unasked, 200):
         try:
             await run.db.run(partial(_settle_unasked, run=run, batch=batch))
@@ -103,7 +167,8 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
             for one in batch:
                 await _close(run, one, NOT_ASKED, None)
     gate = asyncio.Semaphore(max(2, site.concurrency.per_host))
-    await asyncio.gather(*(_settle(run, robots, gate, one) for one in asked))
+    visit = _Pass(run, robots, site, gate, robots.resting)
+    await asyncio.gather(*(_settle(visit, one) for one in asked))
     if checks:
         run.wake()
     return len(checks)
@@ -114,9 +179,9 @@ def _settle_unasked(connection: Connection, run: Runtime, batch: Sequence[_Open]
         _judge(connection, run, one, NOT_ASKED, None)
 
 
-async def _settle(run: Runtime, robots: RobotsCache, gate: asyncio.Semaphore, one: _Open) -> None:
-    reading, kept = NOT_ASKED, None
-    async with gate:
+async def _settle(visit: _Pass, one: _Open) -> None:
+    run, answer, url = visit.run, _Answer(NOT_ASKED), ""
+    async with visit.gate:
 
         def load(connection: Connection) -> tuple[KnownPage, PageMemory] | None:
             page = page_store.known_pages(connection, one.site_id, [one.check.page_id]).get(one.check.page_id)
@@ -125,12 +190,36 @@ async def _settle(run: Runtime, robots: RobotsCache, gate: asyncio.Semaphore, on
         try:
             known = await run.db.run(load)
             if known is not None:
-                reading, kept = await _ask(run, robots, one.site, known[0], one.check, known[1])
+                url = known[0].url
+                answer = await _ask_in_turn(visit, known[0], one.check, known[1])
         except StoreError:
             raise
         except Exception:
             log.exception("a page of %s could not be asked by a fault of the monitor's own", one.site.name)
-    await _close(run, one, reading, kept)
+    now, asked = run.clock(), one.asked
+    if answer.reading.again and matters(one.check, run.rules(one.site)):
+        # Where the page was not even asked, because its host rests, that was no try.
+        tries = asked.tries + (answer.reply is not None)
+        again_at = ask_again(tries, asked.put_off_at, now, patience=visit.patience(url, now))
+        if again_at is not None:
+            await run.db.run(lambda c: page_store.put_off_check(c, one.site_id, asked, again_at, tries, now))
+            return
+    await _close(run, one, answer.reading, answer.kept)
+
+
+async def _ask_in_turn(visit: _Pass, page: KnownPage, check: Check, memory: PageMemory) -> _Answer:
+    """Ask a page, unless its host wants to be left alone; note what its answer says of the host."""
+    try:
+        host = address_of(page.url).host
+    except ValueError as error:
+        return _Answer(PageReading(None, error=str(error)))
+    now = visit.run.clock()
+    if visit.resting.get(host, 0.0) > now:
+        return _Answer(PageReading(None, error=f"{host} is left alone for now", again=True))
+    answer = await _ask(visit.run, visit.robots, visit.site, page, check, memory)
+    if answer.reply is not None:
+        visit.note(host, answer.reply)
+    return answer
 
 
 async def _close(run: Runtime, one: _Open, reading: PageReading, kept: Validators | None) -> None:
@@ -159,8 +248,8 @@ def _judge(connection: Connection, run: Runtime, one: _Open, reading: PageReadin
     else:
         memory = page_store.page_memory(connection, site_id, page.id)
         changes, witness = judge_changed(check, page, memory, reading, rules, moment)
-        _note_witness(connection, one.document_id, check, witness)
-    page_store.apply(connection, site_id, one.document_id, changes, now)
+        _note_witness(connection, one.asked.document_id, check, witness)
+    page_store.apply(connection, site_id, one.asked.document_id, changes, now)
     event_store.add_events(connection, one.site.name, changes.events, run.routes, now)
     if reading.facts is not None and reading.status == 200:
         mine = kept if kept is not None and kept.url == page.url else None  # validators belong to who gave them
@@ -188,26 +277,23 @@ def _note_witness(connection: Connection, document_id: int, check: Check, witnes
 
 async def _ask(
     run: Runtime, robots: RobotsCache, site: Site, page: KnownPage, check: Check, memory: PageMemory
-) -> tuple[PageReading, Validators | None]:
-    """Fetch a page, if robots.txt lets us. What it says, and the validators to keep."""
-    try:
-        allowed = await robots.allows(site, page.url)
-    except ValueError as error:
-        return PageReading(None, error=str(error)), None
-    if not allowed:
-        return PageReading(None, error="robots.txt does not allow the page to be read"), None
+) -> _Answer:
+    """Fetch a page, if robots.txt lets us."""
+    if not await robots.allows(site, page.url):
+        return _Answer(PageReading(None, error="robots.txt does not allow the page to be read"))
     sent = None
     if check.why == "changed" and memory.fingerprint is not None and (memory.etag or memory.last_modified):
         sent = Validators(page.url, memory.etag, memory.last_modified)
     reply: Reply = await run.fetcher.get(
         page.url, validators=sent, accept=ACCEPT, policy=run.policy(site), max_bytes=5 << 20
     )
-    if reply.status is None:
-        return PageReading(None, error=describe(reply)), None
+    status, final_url = reply.status, reply.final_url or None
+    if status is None or status == 429 or status >= 500:
+        return _Answer(PageReading(status, final_url, error=describe(reply), again=True), None, reply)
     facts = None
-    if reply.status == 200:
+    if status == 200 and reply.complete and reply.failure is None:  # of a part nothing follows
         try:
             facts = await run.pool.page(reply.body, reply.final_url or page.url, reply.headers.get("content-type"))
         except ParseCrash as error:
-            return PageReading(reply.status, reply.final_url, None, str(error)), None
-    return PageReading(reply.status, reply.final_url, facts), renew(sent, reply)
+            return _Answer(PageReading(status, final_url, None, str(error)), None, reply)
+    return _Answer(PageReading(status, final_url, facts), renew(sent, reply), reply)

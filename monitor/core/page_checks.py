@@ -26,12 +26,42 @@ class PageMemory:
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """One read of a page. `status` is None where there was no answer (or no leave to ask: `error` says why)."""
+    """One read of a page. `status` is None where there was no answer (or no leave to ask: `error` says why).
+
+    `again`: that was no answer about the page (429, 5xx, none at all), and another try may bring one.
+    """
 
     status: int | None
     final_url: str | None = None
     facts: PageFacts | None = None
     error: str | None = None
+    again: bool = False
+
+
+FIRST_WAIT, MORE_WAITS = 600.0, (1800.0, 7200.0, 21600.0)
+"""Seconds after which a page that gave no answer is asked again, after the first such try and the next ones."""
+
+THROTTLED_WAIT = 3600.0
+"""Seconds for which a host that asks for patience, and does not say how long, is left alone."""
+
+LONGEST_DOUBT = 86400.0
+"""After so many seconds without an answer the listings' word has to do."""
+
+
+def ask_again(tries: int, put_off_at: float | None, now: float, *, patience: float | None = None) -> float | None:
+    """When to ask a page again after its `tries`-th asking in a row that got no answer; None: no more.
+
+    `put_off_at` is when it was first put off, `patience` the seconds for which its host asks to be left alone.
+    """
+    waits = (FIRST_WAIT, *MORE_WAITS)
+    if tries > len(waits) or (put_off_at is not None and now - put_off_at >= LONGEST_DOUBT):
+        return None
+    return now + max(patience or 0.0, waits[max(tries, 1) - 1])
+
+
+def matters(check: Check, rules: Rules) -> bool:
+    """Whether the page's own answer is waited for. A plausible lastmod is told without it, and told in time."""
+    return check.why == "missing" or bool(check.detail.get("weak")) or rules.verify == "always"
 
 
 NOT_ASKED = PageReading(None, error="the page was not asked")
@@ -114,7 +144,7 @@ def judge_missing(
     noindex = reading.facts.noindex if reading.facts is not None else None
     if reading.status in (404, 410):
         reason = "dead"
-    elif reading.final_url is not None and not same_place(reading.final_url, page.url):
+    elif not reading.again and reading.final_url is not None and not same_place(reading.final_url, page.url):
         reason = "redirected"
     elif (detail.get("proof_needed") or listed) and not noindex:
         return changes

@@ -139,7 +139,7 @@ def apply(connection: Connection, site_id: int, document_id: int, changes: Chang
 
 
 def add_checks(connection: Connection, site_id: int, document_id: int, checks: Sequence[Check], now: float) -> None:
-    """Note the pages that must be asked; a question already open is replaced by the newer one."""
+    """Note the pages that must be asked; a question already open is replaced by the newer one, and stays put off."""
     upsert(
         connection,
         page_check,
@@ -158,15 +158,41 @@ def add_checks(connection: Connection, site_id: int, document_id: int, checks: S
     )
 
 
-def open_checks(connection: Connection, site_id: int) -> list[tuple[int, Check]]:
-    """(document id, check) of every page of a site that must be asked, oldest first."""
-    query = select(page_check).where(page_check.c.site_id == site_id).order_by(page_check.c.asked_at)
-    return [(row.document_id, Check(row.page_id, row.why, json.loads(row.detail))) for row in connection.execute(query)]
+@dataclass(frozen=True, slots=True)
+class OpenCheck:
+    """A page that must be asked. `tries` are the askings without an answer, `put_off_at` is when the first was."""
+
+    document_id: int
+    check: Check
+    tries: int
+    put_off_at: float | None
 
 
-def sites_with_checks(connection: Connection) -> list[int]:
-    """Ids of the sites that have open checks."""
-    return list(connection.scalars(select(page_check.c.site_id).distinct()))
+def open_checks(connection: Connection, site_id: int, now: float) -> list[OpenCheck]:
+    """Every page of a site that must be asked by now, oldest question first."""
+    query = select(page_check).where(page_check.c.site_id == site_id, page_check.c.due_at <= now)
+    return [
+        OpenCheck(row.document_id, Check(row.page_id, row.why, json.loads(row.detail)), row.tries, row.put_off_at)
+        for row in connection.execute(query.order_by(page_check.c.asked_at))
+    ]
+
+
+def sites_with_checks(connection: Connection, now: float) -> list[int]:
+    """Ids of the sites that have pages to ask by now."""
+    return list(connection.scalars(select(page_check.c.site_id).where(page_check.c.due_at <= now).distinct()))
+
+
+def put_off_check(connection: Connection, site_id: int, one: OpenCheck, due_at: float, tries: int, now: float) -> None:
+    """Leave a check open until `due_at`."""
+    connection.execute(
+        update(page_check)
+        .where(
+            page_check.c.site_id == site_id,
+            page_check.c.page_id == one.check.page_id,
+            page_check.c.why == one.check.why,
+        )
+        .values(due_at=due_at, tries=tries, put_off_at=now if one.put_off_at is None else one.put_off_at)
+    )
 
 
 def close_check(connection: Connection, site_id: int, check: Check) -> None:

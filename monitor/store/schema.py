@@ -228,6 +228,9 @@ page_check = Table(
     Column("document_id", Integer, nullable=False),
     Column("detail", Text, nullable=False),  # JSON of reconcile.Check
     Column("asked_at", Float, nullable=False),
+    Column("due_at", Float, nullable=False, server_default=text("0")),  # asked again from then on
+    Column("tries", Integer, nullable=False, server_default=text("0")),  # askings that got no answer
+    Column("put_off_at", Float),  # when it was put off first
 )
 
 promise = Table(

@@ -10,7 +10,7 @@ import pytest
 
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.page import PageFacts, read_page
-from monitor.core.page_checks import PageMemory, PageReading, judge_changed, judge_missing, same_place
+from monitor.core.page_checks import PageMemory, PageReading, ask_again, judge_changed, judge_missing, same_place
 from monitor.core.reconcile import Check, KnownPage, Rules, Scope
 
 NOW = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
@@ -94,6 +94,8 @@ UNPROVEN = missing(reason="withdrawn", missing_from=["feed"], proof_needed=True)
         (missing(), PageReading(200, PAGE.url), set(), "removed"),
         (missing(), PageReading(200, PAGE.url), {"feed"}, None),
         (missing(), PageReading(None, error="no answer"), set(), "removed"),
+        (missing(), PageReading(503, "https://www.example.com/wall", again=True), set(), "removed"),
+        (UNPROVEN, PageReading(503, "https://www.example.com/wall", again=True), set(), None),
         (missing(), PageReading(200, "https://www.example.com/"), set(), "redirected"),
         (missing(), PageReading(200, "http://example.com/news/1/"), set(), "removed"),  # its own address still
         (missing(reason="withdrawn", missing_from=["feed"]), PageReading(200, PAGE.url), set(), "withdrawn"),
@@ -108,6 +110,12 @@ def test_what_a_page_says_of_its_absence(
     changes = judge_missing(check, PAGE, reading, listed, RULES, NOW)
     assert [e.data["reason"] for e in changes.events] == ([reason] if reason else [])
     assert [p.missing_reason for p in changes.pages.values()] == ([reason] if reason else [])
+
+
+def test_a_page_without_an_answer_is_asked_again_less_and_less_often_for_a_day() -> None:
+    assert [ask_again(tries, 0.0, 0.0) for tries in (1, 2, 3, 4, 5)] == [600.0, 1800.0, 7200.0, 21600.0, None]
+    assert ask_again(0, None, 10.0, patience=3600.0) == 3610.0
+    assert ask_again(1, 0.0, 86400.0) is None
 
 
 def test_same_place() -> None:

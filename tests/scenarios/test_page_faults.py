@@ -11,12 +11,14 @@ from typing import Any, cast
 
 import pytest
 
+from monitor.newsroom import Newsroom
 from monitor.poll_page import RobotsCache, check_pages
 from monitor.runtime import Runtime
 from tests.scenarios.plain_site import PlainSite, plain_site
-from tests.scenarios.watch import Watch, pages
+from tests.scenarios.watch import START, Watch, pages, watching
 
-PATHS = [f"/p{n}" for n in range(30)]
+PATHS = [f"/p{n}" for n in range(60)]
+SLOW_DOWN = (429, {"Retry-After": "7200"}, "")
 
 
 @contextmanager
@@ -63,3 +65,51 @@ def test_a_fault_of_ours_costs_one_check(tmp_path: Path, where: str, monkeypatch
 def test_a_site_that_leaves_the_configuration_takes_its_checks_along() -> None:
     run = cast("Runtime", SimpleNamespace(sites={}, rows={}))
     assert asyncio.run(check_pages(run, RobotsCache(run), "left")) == 0
+
+
+def asked(room: PlainSite) -> int:
+    """How often a page was asked since the last look."""
+    count = sum(path.startswith("/p") for path in room.asked)
+    room.asked.clear()
+    return count
+
+
+def test_a_host_that_asks_for_patience_is_left_alone_and_its_pages_are_not_told_until_they_answer(
+    tmp_path: Path,
+) -> None:
+    with listed(tmp_path) as (watch, room):
+        watch.once()
+        room.urlset("/s.xml", PATHS[10:])
+        room.docs.update(dict.fromkeys(PATHS, SLOW_DOWN))
+        assert pages(watch.once()) + pages(watch.once()) == []
+        assert asked(room) <= 2
+        assert pages(watch.once(advance=3600)) == []
+        assert asked(room) == 0
+        room.docs.update(dict.fromkeys(PATHS, (404, {}, "")))
+        events = pages(watch.once(advance=3700))
+        assert {e["data"]["reason"] for e in events} == {"dead"}
+        assert sorted(watch.urls(events, "url.missing")) == sorted(room.url + path for path in PATHS[:10])
+
+
+def test_a_host_without_an_answer_is_left_alone_after_three_pages_and_the_listings_settle_it_in_a_day(
+    tmp_path: Path,
+) -> None:
+    with listed(tmp_path) as (watch, room):
+        watch.once()
+        room.urlset("/s.xml", PATHS[10:])
+        room.docs.update(dict.fromkeys(PATHS, (302, {"Location": "https://"}, "")))  # leads nowhere: no answer
+        assert pages(watch.once()) + pages(watch.once()) == []
+        assert asked(room) <= 4
+        events = [event for _ in range(26) for event in pages(watch.once(advance=3600))]
+        assert sorted(watch.urls(events, "url.missing")) == sorted(room.url + path for path in PATHS[:10])
+        assert {e["data"]["reason"] for e in events} == {"removed"}
+        assert asked(room) <= 50
+
+
+def test_a_change_that_its_lastmod_proves_does_not_wait_for_a_silent_host(tmp_path: Path) -> None:
+    with watching(tmp_path, room=Newsroom(seed=7, old_pages=35, start=START, window=5)) as watch:
+        watch.once()
+        old = min(watch.room.articles, key=lambda article: article.published)
+        watch.room.fail(old.path, 503)
+        watch.room.edit(old, body="An edit of an old story.")
+        assert [e["data"]["evidence"] for e in pages(watch.once())] == ["lastmod"]

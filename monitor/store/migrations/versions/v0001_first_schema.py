@@ -83,6 +83,9 @@ def upgrade() -> None:
         sa.Column("document_id", sa.Integer(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
         sa.Column("asked_at", sa.Float(), nullable=False),
+        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
+        sa.Column("tries", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("put_off_at", sa.Float(), nullable=True),
         sa.ForeignKeyConstraint(["site_id"], ["site.id"], name=op.f("fk_page_check_site_id")),
         sa.PrimaryKeyConstraint("site_id", "page_id", "why", name=op.f("pk_page_check")),
     )
