@@ -50,34 +50,42 @@ SILENT = 3
 ROBOTS_TTL = 86400.0
 """RFC 9309, 2.4: a robots.txt is not used for longer than a day."""
 
+ROBOTS_RETRY = 300.0
+"""One that failed forbids its host only as long as it fails (RFC 9309, 2.3.1.4): it is looked at again so soon."""
+
 ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.5"
 
 
 @dataclass(slots=True)
 class RobotsCache:
-    """The robots.txt of hosts whose pages are asked for, each read at most once a day."""
+    """The robots.txt of hosts whose pages are asked for, each read once a day, one that fails after a few minutes."""
 
     run: Runtime
     kept: dict[str, tuple[float, Robots]] = field(default_factory=dict)
     locks: dict[str, asyncio.Lock] = field(default_factory=dict)
     resting: dict[str, float] = field(default_factory=dict)  # hosts that ask to be left alone, until when
 
-    async def allows(self, site: Site, url: str) -> bool:
-        """Whether the site's user agent may fetch `url` (RFC 9309). ValueError: that is no address of the web."""
+    async def rules(self, site: Site, url: str) -> Robots:
+        """What the host of `url` allows (RFC 9309). ValueError: that is no address of the web."""
         to = address_of(url)
         host = f"[{to.host}]" if ":" in to.host else to.host
         origin = f"{to.scheme}://{host}" + (f":{to.port}" if to.port is not None else "")
         async with self.locks.setdefault(origin, asyncio.Lock()):
             found = self.kept.get(origin)
-            if found is None or self.run.clock() - found[0] > ROBOTS_TTL:
+            if found is None or self.run.clock() - found[0] > (ROBOTS_RETRY if failed(found[1]) else ROBOTS_TTL):
                 found = self.kept[origin] = (self.run.clock(), await self._read(site, f"{origin}/robots.txt"))
-        return found[1].allows(url, site.user_agent)
+        return found[1]
 
     async def _read(self, site: Site, address: str) -> Robots:
         reply = await self.run.fetcher.get(address, accept="text/plain, */*;q=0.5", policy=self.run.policy(site))
         # RFC 9309, 2.3.1.4: a robots.txt that cannot be reached forbids everything.
         status = reply.status if reply.status is not None else 503
         return parse_robots(reply.body, status=status, url=address)
+
+
+def failed(robots: Robots) -> bool:
+    """Whether a robots.txt could not be reached (RFC 9309, 2.3.1.4); a server that asks for patience gave none."""
+    return robots.status >= 500 or robots.status == 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +104,15 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What came of asking a page: `kept` are the validators to remember, `reply` the answer if there was a request."""
+    """What came of asking a page: `kept` are the validators to remember, `reply` the answer if it was asked itself.
+
+    `tried` is False where it was not even tried, because its host rests.
+    """
 
     reading: PageReading
     kept: Validators | None = None
     reply: Reply | None = None
+    tried: bool = True
 
 
 @dataclass(slots=True)
@@ -198,8 +210,7 @@ async def _settle(visit: _Pass, one: _Open) -> None:
             log.exception("a page of %s could not be asked by a fault of the monitor's own", one.site.name)
     now, asked = run.clock(), one.asked
     if answer.reading.again and matters(one.check, run.rules(one.site)):
-        # Where the page was not even asked, because its host rests, that was no try.
-        tries = asked.tries + (answer.reply is not None)
+        tries = asked.tries + answer.tried
         again_at = ask_again(tries, asked.put_off_at, now, patience=visit.patience(url, now))
         if again_at is not None:
             await run.db.run(lambda c: page_store.put_off_check(c, one.site_id, asked, again_at, tries, now))
@@ -215,7 +226,7 @@ async def _ask_in_turn(visit: _Pass, page: KnownPage, check: Check, memory: Page
         return _Answer(PageReading(None, error=str(error)))
     now = visit.run.clock()
     if visit.resting.get(host, 0.0) > now:
-        return _Answer(PageReading(None, error=f"{host} is left alone for now", again=True))
+        return _Answer(PageReading(None, error=f"{host} is left alone for now", again=True), tried=False)
     answer = await _ask(visit.run, visit.robots, visit.site, page, check, memory)
     if answer.reply is not None:
         visit.note(host, answer.reply)
@@ -279,7 +290,10 @@ async def _ask(
     run: Runtime, robots: RobotsCache, site: Site, page: KnownPage, check: Check, memory: PageMemory
 ) -> _Answer:
     """Fetch a page, if robots.txt lets us."""
-    if not await robots.allows(site, page.url):
+    rules = await robots.rules(site, page.url)
+    if failed(rules):
+        return _Answer(PageReading(None, error="robots.txt cannot be read, which forbids its pages", again=True))
+    if not rules.allows(page.url, site.user_agent):
         return _Answer(PageReading(None, error="robots.txt does not allow the page to be read"))
     sent = None
     if check.why == "changed" and memory.fingerprint is not None and (memory.etag or memory.last_modified):

@@ -11,6 +11,8 @@ from typing import Any, cast
 
 import pytest
 
+from monitor.config import Site
+from monitor.core.http import Reply
 from monitor.newsroom import Newsroom
 from monitor.poll_page import RobotsCache, check_pages
 from monitor.runtime import Runtime
@@ -113,3 +115,37 @@ def test_a_change_that_its_lastmod_proves_does_not_wait_for_a_silent_host(tmp_pa
         watch.room.fail(old.path, 503)
         watch.room.edit(old, body="An edit of an old story.")
         assert [e["data"]["evidence"] for e in pages(watch.once())] == ["lastmod"]
+
+
+def test_robots_txt_is_obeyed_for_pages_and_the_listing_is_believed(tmp_path: Path) -> None:
+    with listed(tmp_path) as (watch, room):
+        room.docs["/robots.txt"] = "User-agent: *\nDisallow: /p0"
+        watch.once()
+        room.urlset("/s.xml", PATHS[1:])
+        events = pages(watch.once()) + pages(watch.once())
+        assert [(e["type"], e["data"]["reason"]) for e in events] == [("url.missing", "removed")]
+        assert "robots.txt" in events[0]["data"]["page"]["error"]
+        assert asked(room) == 0
+
+
+def test_a_robots_txt_that_failed_is_read_again_in_minutes_and_one_that_was_read_in_a_day() -> None:
+    now, answers, reads = [0.0], [503, 200, 404], list[str]()
+
+    class Fetches:
+        async def get(self, url: str, **_: Any) -> Reply:
+            reads.append(url)
+            return Reply(url, url, answers[len(reads) - 1], body=b"User-agent: *\nDisallow: /no")
+
+    site = cast("Site", SimpleNamespace(user_agent="monitor"))
+    run = SimpleNamespace(clock=lambda: now[0], fetcher=Fetches(), policy=lambda _site: None)
+    cache = RobotsCache(cast("Runtime", run))
+
+    async def at(seconds: float) -> bool:
+        now[0] = seconds
+        return (await cache.rules(site, "http://a[b@[::1]:81/x")).allows("http://[::1]:81/x", "monitor")
+
+    async def history() -> list[bool]:
+        return [await at(seconds) for seconds in (0.0, 200.0, 400.0, 50_000.0, 90_000.0)]
+
+    assert asyncio.run(history()) == [False, False, True, True, True]
+    assert reads == ["http://[::1]:81/robots.txt"] * 3
