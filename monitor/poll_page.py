@@ -7,7 +7,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -30,6 +30,7 @@ from monitor.core.page_checks import (
 )
 from monitor.core.reconcile import Check, KnownPage
 from monitor.core.robots import Robots, parse_robots
+from monitor.fetch import FetchPolicy
 from monitor.parse_pool import ParseCrash
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
@@ -46,6 +47,12 @@ MISSING_ASKED = 100
 
 SILENT = 3
 """Pages in a row without an answer after which a host is left alone: each may cost a minute of waiting."""
+
+LONGEST_CRAWL_DELAY = 30.0
+"""Seconds between two pages of a host, at most, that its robots.txt can ask for."""
+
+PASS_SECONDS = 300.0
+"""Delays that one pass spends on a host; what is not asked by then waits for the next pass."""
 
 ROBOTS_TTL = 86400.0
 """RFC 9309, 2.4: a robots.txt is not used for longer than a day."""
@@ -88,6 +95,12 @@ def failed(robots: Robots) -> bool:
     return robots.status >= 500 or robots.status == 429
 
 
+def polite(policy: FetchPolicy, robots: Robots) -> FetchPolicy:
+    """`policy` with the delay between two requests that robots.txt asks for, if it is longer."""
+    asked = min(robots.crawl_delay(policy.user_agent) or 0.0, LONGEST_CRAWL_DELAY)
+    return replace(policy, host_delay=max(policy.host_delay, asked))
+
+
 @dataclass(frozen=True, slots=True)
 class _Open:
     """An open check of a site."""
@@ -126,6 +139,7 @@ class _Pass:
     gate: asyncio.Semaphore
     resting: dict[str, float]
     silent: Counter[str] = field(default_factory=Counter)
+    delays: Counter[str] = field(default_factory=Counter)  # milliseconds spent between the pages of each host
 
     def note(self, host: str, reply: Reply) -> None:
         """What an answer says of its host: one that asks for patience, or is silent again and again, is left alone."""
@@ -192,7 +206,8 @@ def _settle_unasked(connection: Connection, run: Runtime, batch: Sequence[_Open]
 
 
 async def _settle(visit: _Pass, one: _Open) -> None:
-    run, answer, url = visit.run, _Answer(NOT_ASKED), ""
+    run, url = visit.run, ""
+    answer: _Answer | None = _Answer(NOT_ASKED)
     async with visit.gate:
 
         def load(connection: Connection) -> tuple[KnownPage, PageMemory] | None:
@@ -208,6 +223,8 @@ async def _settle(visit: _Pass, one: _Open) -> None:
             raise
         except Exception:
             log.exception("a page of %s could not be asked by a fault of the monitor's own", one.site.name)
+    if answer is None:
+        return
     now, asked = run.clock(), one.asked
     if answer.reading.again and matters(one.check, run.rules(one.site)):
         tries = asked.tries + answer.tried
@@ -218,8 +235,11 @@ async def _settle(visit: _Pass, one: _Open) -> None:
     await _close(run, one, answer.reading, answer.kept)
 
 
-async def _ask_in_turn(visit: _Pass, page: KnownPage, check: Check, memory: PageMemory) -> _Answer:
-    """Ask a page, unless its host wants to be left alone; note what its answer says of the host."""
+async def _ask_in_turn(visit: _Pass, page: KnownPage, check: Check, memory: PageMemory) -> _Answer | None:
+    """Ask a page, if robots.txt lets us and its host does not want to be left alone; note what that says of the host.
+
+    None: not in this pass.
+    """
     try:
         host = address_of(page.url).host
     except ValueError as error:
@@ -227,7 +247,16 @@ async def _ask_in_turn(visit: _Pass, page: KnownPage, check: Check, memory: Page
     now = visit.run.clock()
     if visit.resting.get(host, 0.0) > now:
         return _Answer(PageReading(None, error=f"{host} is left alone for now", again=True), tried=False)
-    answer = await _ask(visit.run, visit.robots, visit.site, page, check, memory)
+    rules = await visit.robots.rules(visit.site, page.url)
+    if failed(rules):
+        return _Answer(PageReading(None, error="robots.txt cannot be read, which forbids its pages", again=True))
+    if not rules.allows(page.url, visit.site.user_agent):
+        return _Answer(PageReading(None, error="robots.txt does not allow the page to be read"))
+    policy = polite(visit.run.policy(visit.site), rules)
+    if visit.delays[host] >= 1000 * PASS_SECONDS:
+        return None
+    visit.delays[host] += round(1000 * policy.host_delay)
+    answer = await _ask(visit.run, policy, page, check, memory)
     if answer.reply is not None:
         visit.note(host, answer.reply)
     return answer
@@ -286,21 +315,12 @@ def _note_witness(connection: Connection, document_id: int, check: Check, witnes
     source_store.set_document(connection, document_id, state=json.dumps(state))
 
 
-async def _ask(
-    run: Runtime, robots: RobotsCache, site: Site, page: KnownPage, check: Check, memory: PageMemory
-) -> _Answer:
-    """Fetch a page, if robots.txt lets us."""
-    rules = await robots.rules(site, page.url)
-    if failed(rules):
-        return _Answer(PageReading(None, error="robots.txt cannot be read, which forbids its pages", again=True))
-    if not rules.allows(page.url, site.user_agent):
-        return _Answer(PageReading(None, error="robots.txt does not allow the page to be read"))
+async def _ask(run: Runtime, policy: FetchPolicy, page: KnownPage, check: Check, memory: PageMemory) -> _Answer:
+    """Fetch a page and read it."""
     sent = None
     if check.why == "changed" and memory.fingerprint is not None and (memory.etag or memory.last_modified):
         sent = Validators(page.url, memory.etag, memory.last_modified)
-    reply: Reply = await run.fetcher.get(
-        page.url, validators=sent, accept=ACCEPT, policy=run.policy(site), max_bytes=5 << 20
-    )
+    reply: Reply = await run.fetcher.get(page.url, validators=sent, accept=ACCEPT, policy=policy, max_bytes=5 << 20)
     status, final_url = reply.status, reply.final_url or None
     if status is None or status == 429 or status >= 500:
         return _Answer(PageReading(status, final_url, error=describe(reply), again=True), None, reply)

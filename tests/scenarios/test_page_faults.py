@@ -13,8 +13,10 @@ import pytest
 
 from monitor.config import Site
 from monitor.core.http import Reply
+from monitor.core.robots import parse_robots
+from monitor.fetch import FetchPolicy
 from monitor.newsroom import Newsroom
-from monitor.poll_page import RobotsCache, check_pages
+from monitor.poll_page import RobotsCache, check_pages, polite
 from monitor.runtime import Runtime
 from tests.scenarios.plain_site import PlainSite, plain_site
 from tests.scenarios.watch import START, Watch, pages, watching
@@ -149,3 +151,22 @@ def test_a_robots_txt_that_failed_is_read_again_in_minutes_and_one_that_was_read
 
     assert asyncio.run(history()) == [False, False, True, True, True]
     assert reads == ["http://[::1]:81/robots.txt"] * 3
+
+
+@pytest.mark.parametrize(("says", "configured", "delay"), [("7", 0.0, 7.0), ("7", 9.0, 9.0), ("999", 0.0, 30.0)])
+def test_the_crawl_delay_of_robots_txt_is_kept_up_to_half_a_minute(says: str, configured: float, delay: float) -> None:
+    robots = parse_robots(f"User-agent: *\nCrawl-delay: {says}".encode(), status=200, url="http://x.example/robots.txt")
+    assert polite(FetchPolicy("monitor/1", host_delay=configured), robots).host_delay == delay
+
+
+def test_pages_are_asked_as_far_apart_as_robots_txt_says_and_not_for_hours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("monitor.poll_page.PASS_SECONDS", 0.02)
+    with listed(tmp_path) as (watch, room):
+        room.docs["/robots.txt"] = "User-agent: *\nCrawl-delay: 0.01"
+        watch.once()
+        room.urlset("/s.xml", PATHS[3:])
+        told = [len(pages(watch.once())) for _ in range(4)]
+        assert told == [0, 2, 1, 0]
+        assert asked(room) == 3
