@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,7 +26,9 @@ from monitor.core.page_checks import (
     ask_again,
     judge_changed,
     judge_missing,
+    leads_elsewhere,
     matters,
+    walls,
 )
 from monitor.core.reconcile import Check, KnownPage
 from monitor.core.robots import Robots, parse_robots
@@ -138,6 +140,9 @@ class _Pass:
     site: Site
     gate: asyncio.Semaphore
     resting: dict[str, float]
+    redirected: list[tuple[_Open, str, _Answer]] = field(
+        default_factory=list
+    )  # judged last, by what they have in common
     silent: Counter[str] = field(default_factory=Counter)
     delays: Counter[str] = field(default_factory=Counter)  # milliseconds spent between the pages of each host
 
@@ -195,6 +200,9 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
     gate = asyncio.Semaphore(max(2, site.concurrency.per_host))
     visit = _Pass(run, robots, site, gate, robots.resting)
     await asyncio.gather(*(_settle(visit, one) for one in asked))
+    nowhere = walls(((url, answer.reading) for _one, url, answer in visit.redirected), site.url)
+    for one, _url, answer in visit.redirected:
+        await _close(run, one, answer.reading, answer.kept, nowhere)
     if checks:
         run.wake()
     return len(checks)
@@ -202,7 +210,7 @@ async def check_pages(run: Runtime, robots: RobotsCache, site_name: str) -> int:
 
 def _settle_unasked(connection: Connection, run: Runtime, batch: Sequence[_Open]) -> None:
     for one in batch:
-        _judge(connection, run, one, NOT_ASKED, None)
+        _judge(connection, run, one, NOT_ASKED, None, ())
 
 
 async def _settle(visit: _Pass, one: _Open) -> None:
@@ -232,7 +240,10 @@ async def _settle(visit: _Pass, one: _Open) -> None:
         if again_at is not None:
             await run.db.run(lambda c: page_store.put_off_check(c, one.site_id, asked, again_at, tries, now))
             return
-    await _close(run, one, answer.reading, answer.kept)
+    if leads_elsewhere(answer.reading, url):
+        visit.redirected.append((one, url, answer))
+    else:
+        await _close(run, one, answer.reading, answer.kept)
 
 
 async def _ask_in_turn(visit: _Pass, page: KnownPage, check: Check, memory: PageMemory) -> _Answer | None:
@@ -262,10 +273,12 @@ async def _ask_in_turn(visit: _Pass, page: KnownPage, check: Check, memory: Page
     return answer
 
 
-async def _close(run: Runtime, one: _Open, reading: PageReading, kept: Validators | None) -> None:
+async def _close(
+    run: Runtime, one: _Open, reading: PageReading, kept: Validators | None, nowhere: Collection[str] = ()
+) -> None:
     """Judge a check and close it; a fault of ours closes it, too, or it would stop all that come after it for ever."""
     try:
-        await run.db.run(lambda c: _judge(c, run, one, reading, kept))
+        await run.db.run(lambda c: _judge(c, run, one, reading, kept, nowhere))
     except StoreError:
         raise
     except Exception:
@@ -273,7 +286,14 @@ async def _close(run: Runtime, one: _Open, reading: PageReading, kept: Validator
         await run.db.run(lambda c: page_store.close_check(c, one.site_id, one.check))
 
 
-def _judge(connection: Connection, run: Runtime, one: _Open, reading: PageReading, kept: Validators | None) -> None:
+def _judge(
+    connection: Connection,
+    run: Runtime,
+    one: _Open,
+    reading: PageReading,
+    kept: Validators | None,
+    nowhere: Collection[str],
+) -> None:
     """Pass the verdict on a page and write it, with the events and what the page taught."""
     check, site_id, now = one.check, one.site_id, run.clock()
     page_store.close_check(connection, site_id, check)
@@ -284,7 +304,7 @@ def _judge(connection: Connection, run: Runtime, one: _Open, reading: PageReadin
     if check.why == "missing":
         listed = page_store.listed_by(connection, site_id, page.id)
         listed |= set(listing_store.kinds_listing(connection, site_id, page.id))
-        changes = judge_missing(check, page, reading, listed, rules, moment)
+        changes = judge_missing(check, page, reading, listed, rules, moment, nowhere)
     else:
         memory = page_store.page_memory(connection, site_id, page.id)
         changes, witness = judge_changed(check, page, memory, reading, rules, moment)
@@ -330,4 +350,5 @@ async def _ask(run: Runtime, policy: FetchPolicy, page: KnownPage, check: Check,
             facts = await run.pool.page(reply.body, reply.final_url or page.url, reply.headers.get("content-type"))
         except ParseCrash as error:
             return _Answer(PageReading(status, final_url, None, str(error)), None, reply)
-    return _Answer(PageReading(status, final_url, facts), renew(sent, reply), reply)
+    permanent = bool(reply.redirects) and all(step.status in (301, 308) for step in reply.redirects)
+    return _Answer(PageReading(status, final_url, facts, permanent=permanent), renew(sent, reply), reply)

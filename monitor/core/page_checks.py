@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -28,7 +29,8 @@ class PageMemory:
 class PageReading:
     """One read of a page. `status` is None where there was no answer (or no leave to ask: `error` says why).
 
-    `again`: that was no answer about the page (429, 5xx, none at all), and another try may bring one.
+    `again`: that was no answer about the page (429, 5xx, none at all), and another try may bring one. `permanent`: it
+    was redirected for good (RFC 9110, 15.4.2 and 15.4.9) and in no other way.
     """
 
     status: int | None
@@ -36,6 +38,7 @@ class PageReading:
     facts: PageFacts | None = None
     error: str | None = None
     again: bool = False
+    permanent: bool = False
 
 
 FIRST_WAIT, MORE_WAITS = 600.0, (1800.0, 7200.0, 21600.0)
@@ -128,25 +131,58 @@ def _witness(detail: dict[str, Any], memory: PageMemory, reading: PageReading) -
     return "silent"
 
 
+def leads_elsewhere(reading: PageReading, url: str) -> bool:
+    """Whether the page at `url` answered with a redirect to another page."""
+    return not reading.again and reading.final_url is not None and not same_place(reading.final_url, url)
+
+
+def walls(readings: Iterable[tuple[str, PageReading]], home: str) -> frozenset[str]:
+    """Where several of the pages asked, (url, reading) each, are redirected to, and the home page.
+
+    That is a consent or login page, or a place for whatever is not found: it says nothing of the one page.
+    """
+    targets = Counter(target_of(reading) for url, reading in readings if leads_elsewhere(reading, url))
+    return frozenset(target for target, count in targets.items() if count > 1) | {_bare(home).partition("?")[0]}
+
+
+def target_of(reading: PageReading) -> str:
+    """Where a page was redirected to, less the query: a login page is told there where to go back to."""
+    return _bare(reading.final_url or "").partition("?")[0]
+
+
+def _proves(reading: PageReading, nowhere: Collection[str]) -> bool:
+    """Whether a redirect proves that a page that is listed still has moved: for good, to a living page of its own."""
+    target = target_of(reading)
+    return reading.permanent and reading.status == 200 and "/" in target and target not in nowhere
+
+
 def judge_missing(
-    check: Check, page: KnownPage, reading: PageReading, listed: Collection[str], rules: Rules, now: datetime
+    check: Check,
+    page: KnownPage,
+    reading: PageReading,
+    listed: Collection[str],
+    rules: Rules,
+    now: datetime,
+    nowhere: Collection[str] = (),
 ) -> Changes:
     """The verdict on a page that a listing has dropped; `listed` are the kinds of documents that list it now.
 
     The page's own answer goes before the listing's: 404 or 410 is `dead`, another page's address `redirected`. Where
-    something lists it still, or the feed has not proven that it drops no living entry (`proof_needed`), only a dead or
-    redirected page is missing; one that is back in the kind of listing that dropped it is not.
+    something lists it still, or the feed has not proven that it drops no living entry (`proof_needed`), only a dead
+    page is missing, or one redirected for good to a page of its own (none of the `walls` in `nowhere`); one that is
+    back in the kind of listing that dropped it is not.
     """
     changes, detail = Changes(), check.detail
     if page.missing_at is not None or set(detail["missing_from"]) & set(listed):
         return changes
     reason = detail["reason"]
     noindex = reading.facts.noindex if reading.facts is not None else None
+    elsewhere, unproven = leads_elsewhere(reading, page.url), bool(detail.get("proof_needed") or listed)
     if reading.status in (404, 410):
         reason = "dead"
-    elif not reading.again and reading.final_url is not None and not same_place(reading.final_url, page.url):
+    elif elsewhere and (not unproven or _proves(reading, nowhere)):
         reason = "redirected"
-    elif (detail.get("proof_needed") or listed) and not noindex:
+    elif unproven and (elsewhere or not noindex):
         return changes
     changes.pages[page.id] = replace(page, missing_at=now.timestamp(), missing_reason=reason)
     data: dict[str, Any] = {

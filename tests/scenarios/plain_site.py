@@ -17,7 +17,10 @@ Said = tuple[int, dict[str, str], str]
 
 
 class PlainSite:
-    """Says at each path what `docs` has for it: a text, or (status, header fields, text). Anything else is 404."""
+    """Says at each path what `docs` has for it: a text, or (status, header fields, text), else 404.
+
+    Queries do not count.
+    """
 
     def __init__(self) -> None:
         self.docs: dict[str, str | Said | Callable[[], str | Said]] = {}
@@ -30,7 +33,7 @@ class PlainSite:
 
     def say(self, path: str) -> Said:
         self.asked.append(path)
-        found = self.docs.get(path, (404, {}, "nothing here"))
+        found = self.docs.get(path.partition("?")[0], (404, {}, "nothing here"))
         found = found() if callable(found) else found
         return found if isinstance(found, tuple) else (200, {}, found)
 

@@ -170,3 +170,17 @@ def test_pages_are_asked_as_far_apart_as_robots_txt_says_and_not_for_hours(
         told = [len(pages(watch.once())) for _ in range(4)]
         assert told == [0, 2, 1, 0]
         assert asked(room) == 3
+
+
+@pytest.mark.parametrize("status", [301, 302])
+def test_a_consent_page_makes_nothing_missing_that_the_feed_still_lists(tmp_path: Path, status: int) -> None:
+    with plain_site(tmp_path, feeds=("/f.xml",), sitemaps=("/s.xml",)) as watch:
+        room = cast("PlainSite", watch.room)
+        room.urlset("/s.xml", PATHS)
+        room.feed("/f.xml", [(f"g{n}", path, f"08:{59 - n:02d}") for n, path in enumerate(PATHS[:20])])
+        room.docs.update({path: (status, {"Location": f"/consent?back={path}"}, "") for path in PATHS})
+        room.docs["/consent"] = '<html><meta name="robots" content="noindex"><p>Please consent.</p></html>'
+        watch.once()
+        room.urlset("/s.xml", PATHS[3:])
+        assert [event for _ in range(3) for event in pages(watch.once())] == []
+        assert asked(room) == 3
