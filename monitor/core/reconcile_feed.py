@@ -118,13 +118,18 @@ def reconcile_feed(
     unwatched = [item for item in placed if not rules.wanted(item.observed)]
     gone_by_page = {known.page_id: known for known in entries.values() if known.entry_id not in shown}
     rekeyed = 0
+    pages_shown = {item.page_id for item in placed}
     for item in placed:
         known = entries.get(item.entry.id)
         if known is None and (known := gone_by_page.pop(item.page_id, None)):
             # Another id, the same link: the publisher renumbered its entries (liferea 1195). Not a new article.
             changes.forgotten.append(known.entry_id)
             rekeyed += 1
+        if known is not None and known.page_id not in pages_shown and known.listed:
+            changes.dropped.append(known.page_id)  # the entry's link is another now, and no other entry has the former
         if not rules.wanted(item.observed):
+            if known is not None and known.page_id != item.page_id:
+                changes.forgotten.append(known.entry_id)  # it moved to where nobody watches
             continue
         if known is None:
             _new_entry(read, item)

@@ -183,6 +183,27 @@ def test_a_window_without_a_known_entry_is_a_gap_with_an_estimate() -> None:
     assert len(told(changes)) == 3
 
 
+def test_a_page_is_dropped_when_its_entry_takes_another_link_and_no_other_entry_has_it() -> None:
+    memory = Memory()
+    memory.read(entry(3), entry(2), entry(1))
+    page = memory.entries["g2"].page_id
+    assert memory.read(entry(3), entry(2, url="https://www.example.com/news/two"), entry(1)).dropped == [page]
+    assert memory.read(entry(3), entry(2, url="https://www.example.com/news/two"), entry(1)).dropped == []
+    swapped = memory.read(
+        entry(3, url="https://www.example.com/news/1"), entry(1, url="https://www.example.com/news/3")
+    )
+    assert swapped.dropped == [memory.entries["g2"].page_id]  # that one left
+
+
+def test_an_entry_whose_link_moves_out_of_what_is_watched_leaves_its_page() -> None:
+    memory = Memory(scope=Scope(frozenset(), include=("/news/**",)))
+    memory.read(entry(2), entry(1))
+    page = memory.entries["g2"].page_id
+    away = [memory.read(sport(2), entry(1)) for _ in range(2)]
+    assert [changes.dropped for changes in away] == [[page], []]
+    assert told(memory.read(entry(2), entry(1))) == []
+
+
 def sport(number: int) -> Entry:
     return entry(number, url=f"https://www.example.com/sport/{number}")
 
