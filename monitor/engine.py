@@ -142,7 +142,8 @@ class Engine:
         await renew_prices(self._run)  # what was read for the first time has a rate by now
         await check_promises(self._run)
         names = {row.id: name for name, row in self._run.rows.items()}
-        for site_id in await self._run.db.run(page_store.sites_with_checks):
+        asked_at = self._run.clock()
+        for site_id in await self._run.db.run(lambda c: page_store.sites_with_checks(c, asked_at)):
             if names.get(site_id) in self._run.sites:
                 await check_pages(self._run, self._robots, names[site_id])
         tally = await self._deliverer.attempt()
@@ -224,7 +225,7 @@ class Engine:
             due = source_store.due_sources(connection, now, busy, room)
             roots = source_store.root_documents(connection, [s.id for s in due])
             later = source_store.next_due(connection, busy | {s.id for s in due})
-            return due, roots, later, page_store.sites_with_checks(connection)
+            return due, roots, later, page_store.sites_with_checks(connection, now)
 
         due, roots, later, questions = await self._run.db.run(choose)
         for source in due:

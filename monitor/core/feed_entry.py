@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from feedparser.datetimes import _parse_date
+from feedparser.namespaces.mediarss import Namespace as _MediaElements
 
 from monitor.core.dates import parse_date
 from monitor.core.feed_scan import Item
@@ -22,6 +23,19 @@ from monitor.model import Entry, IdKind, Problem
 _MARKUP = ("text/html", "application/xhtml+xml")
 _ABSOLUTE = re.compile(r"https?://[^\s/?#\\@:\[\]]+(?::\d{1,5})?(?:[/?#]\S*)?", re.I)
 _SPACE_IN_URL = re.compile(r"\s+")
+
+
+def _start_caption(parser: Any, _attributes: Any) -> None:
+    parser.push("media_description", 1)
+
+
+def _end_caption(parser: Any) -> None:
+    parser.pop("media_description")
+
+
+# feedparser adds the captions of photos to the entry's content: an edited caption would be an edited article.
+_MediaElements._start_media_description = _start_caption
+_MediaElements._end_media_description = _end_caption
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +116,9 @@ def read_entry(raw: Any, url: str, number: int, dated: bool, item: Item | None =
     else:
         summary = reader_text(text_of(raw, "summary"), True) or None  # feedparser's copy of the content
         bodies = bodies or [(text_of(raw, "summary"), True)]
+    if not any(text for text, _markup in bodies):  # a video has no other text
+        bodies = [(text_of(raw, "media_description"), True)]
+        summary = reader_text(*bodies[0]) or None
     link = best_link(raw, url) or (absolute(url, item.plain_link) if item else None)
     if link is None and text_of(raw, "link") not in ("", text_of(raw, "id")):
         problems.append(Problem("entry.link", place, f"{text_of(raw, 'link')[:80]!r} is no URL of the web."))

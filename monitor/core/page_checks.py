@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -26,12 +27,44 @@ class PageMemory:
 
 @dataclass(frozen=True, slots=True)
 class PageReading:
-    """One read of a page. `status` is None where there was no answer (or no leave to ask: `error` says why)."""
+    """One read of a page. `status` is None where there was no answer (or no leave to ask: `error` says why).
+
+    `again`: that was no answer about the page (429, 5xx, none at all), and another try may bring one. `permanent`: it
+    was redirected for good (RFC 9110, 15.4.2 and 15.4.9) and in no other way.
+    """
 
     status: int | None
     final_url: str | None = None
     facts: PageFacts | None = None
     error: str | None = None
+    again: bool = False
+    permanent: bool = False
+
+
+FIRST_WAIT, MORE_WAITS = 600.0, (1800.0, 7200.0, 21600.0)
+"""Seconds after which a page that gave no answer is asked again, after the first such try and the next ones."""
+
+THROTTLED_WAIT = 3600.0
+"""Seconds for which a host that asks for patience, and does not say how long, is left alone."""
+
+LONGEST_DOUBT = 86400.0
+"""After so many seconds without an answer the listings' word has to do."""
+
+
+def ask_again(tries: int, put_off_at: float | None, now: float, *, patience: float | None = None) -> float | None:
+    """When to ask a page again after its `tries`-th asking in a row that got no answer; None: no more.
+
+    `put_off_at` is when it was first put off, `patience` the seconds for which its host asks to be left alone.
+    """
+    waits = (FIRST_WAIT, *MORE_WAITS)
+    if tries > len(waits) or (put_off_at is not None and now - put_off_at >= LONGEST_DOUBT):
+        return None
+    return now + max(patience or 0.0, waits[max(tries, 1) - 1])
+
+
+def matters(check: Check, rules: Rules) -> bool:
+    """Whether the page's own answer is waited for. A plausible lastmod is told without it, and told in time."""
+    return check.why == "missing" or bool(check.detail.get("weak")) or rules.verify == "always"
 
 
 NOT_ASKED = PageReading(None, error="the page was not asked")
@@ -98,25 +131,58 @@ def _witness(detail: dict[str, Any], memory: PageMemory, reading: PageReading) -
     return "silent"
 
 
+def leads_elsewhere(reading: PageReading, url: str) -> bool:
+    """Whether the page at `url` answered with a redirect to another page."""
+    return not reading.again and reading.final_url is not None and not same_place(reading.final_url, url)
+
+
+def walls(readings: Iterable[tuple[str, PageReading]], home: str) -> frozenset[str]:
+    """Where several of the pages asked, (url, reading) each, are redirected to, and the home page.
+
+    That is a consent or login page, or a place for whatever is not found: it says nothing of the one page.
+    """
+    targets = Counter(target_of(reading) for url, reading in readings if leads_elsewhere(reading, url))
+    return frozenset(target for target, count in targets.items() if count > 1) | {_bare(home).partition("?")[0]}
+
+
+def target_of(reading: PageReading) -> str:
+    """Where a page was redirected to, less the query: a login page is told there where to go back to."""
+    return _bare(reading.final_url or "").partition("?")[0]
+
+
+def _proves(reading: PageReading, nowhere: Collection[str]) -> bool:
+    """Whether a redirect proves that a page that is listed still has moved: for good, to a living page of its own."""
+    target = target_of(reading)
+    return reading.permanent and reading.status == 200 and "/" in target and target not in nowhere
+
+
 def judge_missing(
-    check: Check, page: KnownPage, reading: PageReading, listed: Collection[str], rules: Rules, now: datetime
+    check: Check,
+    page: KnownPage,
+    reading: PageReading,
+    listed: Collection[str],
+    rules: Rules,
+    now: datetime,
+    nowhere: Collection[str] = (),
 ) -> Changes:
     """The verdict on a page that a listing has dropped; `listed` are the kinds of documents that list it now.
 
     The page's own answer goes before the listing's: 404 or 410 is `dead`, another page's address `redirected`. Where
-    something lists it still, or the feed has not proven that it drops no living entry (`proof_needed`), only a dead or
-    redirected page is missing; one that is back in the kind of listing that dropped it is not.
+    something lists it still, or the feed has not proven that it drops no living entry (`proof_needed`), only a dead
+    page is missing, or one redirected for good to a page of its own (none of the `walls` in `nowhere`); one that is
+    back in the kind of listing that dropped it is not.
     """
     changes, detail = Changes(), check.detail
     if page.missing_at is not None or set(detail["missing_from"]) & set(listed):
         return changes
     reason = detail["reason"]
     noindex = reading.facts.noindex if reading.facts is not None else None
+    elsewhere, unproven = leads_elsewhere(reading, page.url), bool(detail.get("proof_needed") or listed)
     if reading.status in (404, 410):
         reason = "dead"
-    elif reading.final_url is not None and not same_place(reading.final_url, page.url):
+    elif elsewhere and (not unproven or _proves(reading, nowhere)):
         reason = "redirected"
-    elif (detail.get("proof_needed") or listed) and not noindex:
+    elif unproven and (elsewhere or not noindex):
         return changes
     changes.pages[page.id] = replace(page, missing_at=now.timestamp(), missing_reason=reason)
     data: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """Coverage promises: a page that matches a pattern is listed by a kind of source within a time (pure).
 
 CONTRACT `expect`. A promise is judged only by reads made after it fell due: a source that was not read since, or whose
-read failed, breaks none.
+read failed, breaks none. Where the site has no source of the promised kind, the page is not in one: that needs no read.
 """
 
 from __future__ import annotations
@@ -32,10 +32,17 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The sources of the promised kind: how many there are, and the oldest of their last good reads."""
+    """The sources of the promised kind: how many there are, and the oldest of their last good reads.
+
+    `stamp` differs as soon as one of them was read again.
+    """
 
     sources: int
     read_at: float | None
+    stamp: int = 0
+
+
+NO_SOURCE = Reading(0, None)
 
 
 def judge(promise: Promise, listed: bool, reading: Reading, now: float) -> State:
@@ -44,10 +51,11 @@ def judge(promise: Promise, listed: bool, reading: Reading, now: float) -> State
         if listed:
             return "kept"
         if now - promise.due_at > WATCHED:
-            return "expired"  # its sources were never read again, or there is none
-        if now < promise.due_at or not reading.sources or reading.read_at is None or reading.read_at < promise.due_at:
+            return "expired"  # its sources were never read again
+        if now < promise.due_at:
             return "open"
-        return "broken"
+        read = not reading.sources or (reading.read_at is not None and reading.read_at >= promise.due_at)
+        return "broken" if read else "open"
     if promise.state == "broken":
         if listed:
             return "mended"

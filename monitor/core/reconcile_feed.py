@@ -31,7 +31,7 @@ from monitor.core.reconcile import (
     same_headline,
     when,
 )
-from monitor.core.reconcile_window import judge_window
+from monitor.core.reconcile_window import PassedBy, judge_window
 from monitor.core.url import page_key
 from monitor.model import Entry, Feed
 
@@ -115,23 +115,31 @@ def reconcile_feed(
     read = _Read(feed, document, entries, pages, rules, now.timestamp(), quiet, Changes())
     changes = read.changes
     shown = {item.entry.id for item in placed}
+    unwatched = [item for item in placed if not rules.wanted(item.observed)]
     gone_by_page = {known.page_id: known for known in entries.values() if known.entry_id not in shown}
     rekeyed = 0
+    pages_shown = {item.page_id for item in placed}
     for item in placed:
         known = entries.get(item.entry.id)
         if known is None and (known := gone_by_page.pop(item.page_id, None)):
             # Another id, the same link: the publisher renumbered its entries (liferea 1195). Not a new article.
             changes.forgotten.append(known.entry_id)
             rekeyed += 1
+        if known is not None and known.page_id not in pages_shown and known.listed:
+            changes.dropped.append(known.page_id)  # the entry's link is another now, and no other entry has the former
         if not rules.wanted(item.observed):
+            if known is not None and known.page_id != item.page_id:
+                changes.forgotten.append(known.entry_id)  # it moved to where nobody watches
             continue
         if known is None:
             _new_entry(read, item)
         else:
             _known_entry(read, item, known)
     forgotten = set(changes.forgotten)
+    passed_by = PassedBy.of(document)
     if document.baseline_at is not None:
-        _gap(read, shown, rekeyed)
+        _gap(read, shown, rekeyed, passed_by)
+    changes.state["passed_by"] = passed_by.after([item.entry for item in unwatched], feed.complete).stored()
     left = [known for key, known in entries.items() if key not in shown and key not in forgotten]
     judge_window(feed, left, document=document, entries=entries, rules=rules, now=now, changes=changes)
     _finish(read)
@@ -283,12 +291,19 @@ def _back(read: _Read, page: KnownPage, item: Placed) -> None:
     read.changes.pages[page.id] = replace(page, missing_at=None, missing_reason=None)
 
 
-def _gap(read: _Read, shown: set[str], rekeyed: int) -> None:
-    """A poll of which no entry was known, the oldest newer than all that were: some may have been lost between."""
+def _gap(read: _Read, shown: set[str], rekeyed: int, passed_by: PassedBy) -> None:
+    """A poll of which no entry was known, the oldest newer than all that were: some may have been lost between.
+
+    The entries that `include` and `exclude` pass by are known, too: the window is the feed's, not the filter's. What a
+    partial read does not show may well overlap.
+    """
     listed = [known for known in read.entries.values() if known.listed]
     dates = [d.timestamp() for d in read.feed.dates]
-    newest = max((k.published_at or k.updated_at or 0.0 for k in listed), default=0.0)
-    if rekeyed or not listed or not shown or any(k in read.entries for k in shown) or not dates or not newest:
+    newest = max([k.published_at or k.updated_at or 0.0 for k in listed] + [passed_by.newest])
+    known = bool(listed or passed_by.marks)
+    if rekeyed or not read.feed.complete or not known or not shown or not dates or not newest:
+        return
+    if any(key in read.entries or passed_by.has(key) for key in shown):
         return
     oldest = min(dates)
     if oldest <= newest:
@@ -304,7 +319,7 @@ def _gap(read: _Read, shown: set[str], rekeyed: int) -> None:
                 "site": read.rules.site,
                 "url": read.document.url,
                 "found_in": found_in("feed", read.document.url),
-                "known_before": len(read.entries),
+                "known_before": len(read.entries) + len(passed_by.marks),
                 "newest_known": when(newest),
                 "oldest_now": when(oldest),
                 "estimated_lost": lost,

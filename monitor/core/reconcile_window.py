@@ -7,16 +7,55 @@ searched feed (a front page, "most read") drops and takes back entries as it lik
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
+from typing import Any
 
+from monitor.core.identity import page_id
 from monitor.core.reconcile import Changes, Check, DocumentMemory, KnownEntry, Rules, at, found_in, when
 from monitor.core.url import host_of
-from monitor.model import Feed
+from monitor.model import Entry, Feed
+
+MOST_PASSED_BY = 1000
+"""Entries remembered of a window that `include` and `exclude` pass by."""
 
 STEADY_READS = 3
 """Reads in strict date order before a feed's window is believed to be chronological."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassedBy:
+    """The entries of the last window that `include` and `exclude` pass by: they are known, though never stored.
+
+    `marks` are hashes of their ids, `newest` the date of the newest, 0 where none has one.
+    """
+
+    marks: frozenset[int] = frozenset()
+    newest: float = 0.0
+
+    @classmethod
+    def of(cls, document: DocumentMemory) -> PassedBy:
+        """What is remembered of a document."""
+        kept = document.state.get("passed_by") or {}
+        return cls(frozenset(kept.get("marks", ())), float(kept.get("newest", 0.0)))
+
+    def has(self, entry_id: str) -> bool:
+        """Whether an entry was among them."""
+        return page_id(entry_id) in self.marks
+
+    def after(self, entries: Sequence[Entry], complete: bool) -> PassedBy:
+        """What to remember after a read that passed by `entries`; a partial one does not show the whole window."""
+        marks = [page_id(entry.id) for entry in entries[:MOST_PASSED_BY]]
+        newest = max((at(entry.published or entry.updated) or 0.0 for entry in entries), default=0.0)
+        if complete:
+            return PassedBy(frozenset(marks), newest)
+        room = MOST_PASSED_BY - len(marks)
+        return PassedBy(frozenset([*marks, *list(self.marks)[:room]]), max(newest, self.newest))
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON, for the document's state."""
+        return {"marks": sorted(self.marks), "newest": self.newest} if self.marks else {}
 
 
 def judge_window(
@@ -60,11 +99,15 @@ def judge_window(
 
 def _steady_reads(feed: Feed, entries: Mapping[str, KnownEntry], document: DocumentMemory) -> int:
     """How many reads in a row the feed has shown its newest entries, newest first, and taken none back."""
+    passed_by = PassedBy.of(document)
     came_back = any(k.absent or not k.listed for item in feed.entries if (k := entries.get(item.id)))
     # An entry that appears below ones that were there before it was not published at the top.
     newest_known = max((k.published_at or 0.0 for k in entries.values()), default=0.0)
     inserted = document.baseline_at is not None and any(
-        item.id not in entries and (at(item.published) or newest_known) < newest_known - 3600 for item in feed.entries
+        item.id not in entries
+        and (at(item.published) or newest_known) < newest_known - 3600
+        and not passed_by.has(item.id)
+        for item in feed.entries
     )
     return 0 if came_back or inserted or not _in_order(feed) else int(document.state.get("steady", 0)) + 1
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from monitor.core.listing import ListingRead
 from monitor.core.listing_pack import unpack_ids, unpack_lines
 from monitor.core.reconcile import KnownPage
-from monitor.store.pages import chunks, upsert
+from monitor.store.pages import SPEAKS, chunks, upsert
 from monitor.store.schema import document, listed, listing, listing_change, source
 
 BUCKET = 96
@@ -87,19 +87,24 @@ def _write_ids(
         connection.execute(insert(listed), rows)
 
 
-def listing_documents(connection: Connection, site_id: int, ids: Collection[int]) -> dict[int, list[int]]:
+def listing_documents(
+    connection: Connection, site_id: int, ids: Collection[int], *, ever: bool = False
+) -> dict[int, list[int]]:
     """Which documents list each of these pages now, by page id; pages that none lists are left out.
 
-    Documents that no index lists any more do not speak.
+    Documents that no index lists any more do not speak, nor those of a source that is not read any more. `ever`: the
+    latter count too, for what they listed is known, though it is not listed now.
     """
     found: dict[int, list[int]] = {}
     if not ids:
         return found
     query = (
         select(listed.c.document_id, listed.c.ids)
-        .select_from(listed.join(document))
+        .select_from(listed.join(document).join(source))
         .where(listed.c.site_id == site_id, document.c.unlisted.is_(False))
     )
+    if not ever:
+        query = query.where(SPEAKS)
     if len(ids) > FEW:
         wanted = set(ids)
         for row in connection.execute(query):
@@ -123,7 +128,7 @@ def listing_documents(connection: Connection, site_id: int, ids: Collection[int]
 
 def silent_pages(connection: Connection, site_id: int, wanted: Mapping[int, tuple[str, str]]) -> dict[int, KnownPage]:
     """Those of the pages, (key, url) by id, that no row of their own but a listing of the site makes known."""
-    where = listing_documents(connection, site_id, wanted)
+    where = listing_documents(connection, site_id, wanted, ever=True)
     if not where:
         return {}
     since: dict[int, float] = {}

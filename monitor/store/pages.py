@@ -9,7 +9,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Table, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, Executable, Table, and_, bindparam, delete, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from monitor.core.page_checks import PageMemory
@@ -41,6 +41,10 @@ def _upsert(dialect: str, table: Table, keys: tuple[str, ...], columns: tuple[st
     made: Executable = statement.on_conflict_do_update(index_elements=list(keys), set_=replaced)
     return made
 
+
+SPEAKS = and_(source.c.active, source.c.state != "gone")
+"""Of a source: what its documents list counts. One that left the configuration or is gone is not read any more, so
+that what it listed last would stand for ever. What was ever known of a page is another matter: that stays."""
 
 _PAGE = [c for c in page.c if c.name in KnownPage.__dataclass_fields__]
 _ENTRY = [c for c in entry.c if c.name in KnownEntry.__dataclass_fields__]
@@ -135,7 +139,7 @@ def apply(connection: Connection, site_id: int, document_id: int, changes: Chang
 
 
 def add_checks(connection: Connection, site_id: int, document_id: int, checks: Sequence[Check], now: float) -> None:
-    """Note the pages that must be asked; a question already open is replaced by the newer one."""
+    """Note the pages that must be asked; a question already open is replaced by the newer one, and stays put off."""
     upsert(
         connection,
         page_check,
@@ -154,15 +158,41 @@ def add_checks(connection: Connection, site_id: int, document_id: int, checks: S
     )
 
 
-def open_checks(connection: Connection, site_id: int) -> list[tuple[int, Check]]:
-    """(document id, check) of every page of a site that must be asked, oldest first."""
-    query = select(page_check).where(page_check.c.site_id == site_id).order_by(page_check.c.asked_at)
-    return [(row.document_id, Check(row.page_id, row.why, json.loads(row.detail))) for row in connection.execute(query)]
+@dataclass(frozen=True, slots=True)
+class OpenCheck:
+    """A page that must be asked. `tries` are the askings without an answer, `put_off_at` is when the first was."""
+
+    document_id: int
+    check: Check
+    tries: int
+    put_off_at: float | None
 
 
-def sites_with_checks(connection: Connection) -> list[int]:
-    """Ids of the sites that have open checks."""
-    return list(connection.scalars(select(page_check.c.site_id).distinct()))
+def open_checks(connection: Connection, site_id: int, now: float) -> list[OpenCheck]:
+    """Every page of a site that must be asked by now, oldest question first."""
+    query = select(page_check).where(page_check.c.site_id == site_id, page_check.c.due_at <= now)
+    return [
+        OpenCheck(row.document_id, Check(row.page_id, row.why, json.loads(row.detail)), row.tries, row.put_off_at)
+        for row in connection.execute(query.order_by(page_check.c.asked_at))
+    ]
+
+
+def sites_with_checks(connection: Connection, now: float) -> list[int]:
+    """Ids of the sites that have pages to ask by now."""
+    return list(connection.scalars(select(page_check.c.site_id).where(page_check.c.due_at <= now).distinct()))
+
+
+def put_off_check(connection: Connection, site_id: int, one: OpenCheck, due_at: float, tries: int, now: float) -> None:
+    """Leave a check open until `due_at`."""
+    connection.execute(
+        update(page_check)
+        .where(
+            page_check.c.site_id == site_id,
+            page_check.c.page_id == one.check.page_id,
+            page_check.c.why == one.check.why,
+        )
+        .values(due_at=due_at, tries=tries, put_off_at=now if one.put_off_at is None else one.put_off_at)
+    )
 
 
 def close_check(connection: Connection, site_id: int, check: Check) -> None:
@@ -194,7 +224,7 @@ def listed_by(connection: Connection, site_id: int, page_id: int) -> set[str]:
     query = (
         select(document.c.kind)
         .select_from(sighting.join(document).join(source))
-        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, sighting.c.last_at.is_(None))
+        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, sighting.c.last_at.is_(None), SPEAKS)
     )
     return set(connection.scalars(query))
 
@@ -236,9 +266,10 @@ def lacking(connection: Connection, site_id: int, source_id: int, confirm: int) 
     """The pages, not missing yet, that a sitemap document of the source has lacked `confirm` times."""
     query = (
         select(*_PAGE, document.c.kind, document.c.url.label("document_url"), sighting.c.last_at, sighting.c.absent)
-        .select_from(sighting.join(document).join(page, page.c.id == sighting.c.page_id))
+        .select_from(sighting.join(document).join(source).join(page, page.c.id == sighting.c.page_id))
         .where(
             document.c.source_id == source_id,
+            SPEAKS,
             document.c.kind == "sitemap",
             page.c.site_id == site_id,
             page.c.missing_at.is_(None),
@@ -257,7 +288,7 @@ def other_sightings(connection: Connection, site_id: int, page_id: int, but: str
     query = (
         select(document.c.kind, sighting.c.last_at.is_(None), sighting.c.absent)
         .select_from(sighting.join(document).join(source))
-        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, document.c.url != but)
+        .where(sighting.c.page_id == page_id, source.c.site_id == site_id, document.c.url != but, SPEAKS)
     )
     return [(kind, bool(listed), absent) for kind, listed, absent in connection.execute(query)]
 

@@ -230,6 +230,9 @@ page_check = Table(
     Column("document_id", Integer, nullable=False),
     Column("detail", Text, nullable=False),  # JSON of reconcile.Check
     Column("asked_at", Float, nullable=False),
+    Column("due_at", Float, nullable=False, server_default=text("0")),  # asked again from then on
+    Column("tries", Integer, nullable=False, server_default=text("0")),  # askings that got no answer
+    Column("put_off_at", Float),  # when it was put off first
 )
 
 promise = Table(
@@ -242,9 +245,19 @@ promise = Table(
     Column("due_at", Float, nullable=False),
     Column("state", Text, nullable=False),  # open, kept, broken, mended, expired
     Column("broken_at", Float),
+    Column("looked", BigInteger),  # promises.Reading.stamp when it was last looked at; None: not since it fell due
     sqlite_with_rowid=False,
 )
 Index("ix_promise_state", promise.c.state, promise.c.due_at)
+Index("ix_promise_looked", promise.c.site_id, promise.c.kind, promise.c.state, promise.c.looked)
+Index(
+    "ix_promise_due",
+    promise.c.site_id,
+    promise.c.kind,
+    promise.c.due_at,
+    sqlite_where=promise.c.looked.is_(None),
+    postgresql_where=promise.c.looked.is_(None),
+)
 
 event = Table(
     "event",

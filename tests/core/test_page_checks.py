@@ -10,7 +10,7 @@ import pytest
 
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.page import PageFacts, read_page
-from monitor.core.page_checks import PageMemory, PageReading, judge_changed, judge_missing, same_place
+from monitor.core.page_checks import PageMemory, PageReading, ask_again, judge_changed, judge_missing, same_place, walls
 from monitor.core.reconcile import Check, KnownPage, Rules, Scope
 
 NOW = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
@@ -94,6 +94,8 @@ UNPROVEN = missing(reason="withdrawn", missing_from=["feed"], proof_needed=True)
         (missing(), PageReading(200, PAGE.url), set(), "removed"),
         (missing(), PageReading(200, PAGE.url), {"feed"}, None),
         (missing(), PageReading(None, error="no answer"), set(), "removed"),
+        (missing(), PageReading(503, "https://www.example.com/wall", again=True), set(), "removed"),
+        (UNPROVEN, PageReading(503, "https://www.example.com/wall", again=True), set(), None),
         (missing(), PageReading(200, "https://www.example.com/"), set(), "redirected"),
         (missing(), PageReading(200, "http://example.com/news/1/"), set(), "removed"),  # its own address still
         (missing(reason="withdrawn", missing_from=["feed"]), PageReading(200, PAGE.url), set(), "withdrawn"),
@@ -108,6 +110,39 @@ def test_what_a_page_says_of_its_absence(
     changes = judge_missing(check, PAGE, reading, listed, RULES, NOW)
     assert [e.data["reason"] for e in changes.events] == ([reason] if reason else [])
     assert [p.missing_reason for p in changes.pages.values()] == ([reason] if reason else [])
+
+
+WALL = "https://www.example.com/consent?back="
+
+
+@pytest.mark.parametrize(
+    ("target", "permanent", "others", "reason"),
+    [
+        ("https://www.example.com/news/1-moved", True, (), "redirected"),
+        ("https://www.example.com/news/1-moved", False, (), None),
+        ("https://www.example.com/", True, (), None),
+        ("https://example.com", True, (), None),
+        (f"{WALL}1", True, (f"{WALL}2",), None),
+        (f"{WALL}1", True, (), "redirected"),
+        (f"{WALL}1", False, (), None),
+    ],
+)
+def test_a_redirect_proves_that_a_listed_page_moved_only_if_it_is_its_own_and_for_good(
+    target: str, permanent: bool, others: tuple[str, ...], reason: str | None
+) -> None:
+    hidden = read_page(b'<html><meta name="robots" content="noindex"></html>', url=target, content_type="text/html")
+    readings = [PageReading(200, one, hidden, permanent=permanent) for one in (target, *others)]
+    nowhere = walls(
+        ((f"https://www.example.com/news/{n}", r) for n, r in enumerate(readings, 1)), "https://example.com/"
+    )
+    changes = judge_missing(missing(), PAGE, readings[0], {"feed"}, RULES, NOW, nowhere)
+    assert [e.data["reason"] for e in changes.events] == ([reason] if reason else [])
+
+
+def test_a_page_without_an_answer_is_asked_again_less_and_less_often_for_a_day() -> None:
+    assert [ask_again(tries, 0.0, 0.0) for tries in (1, 2, 3, 4, 5)] == [600.0, 1800.0, 7200.0, 21600.0, None]
+    assert ask_again(0, None, 10.0, patience=3600.0) == 3610.0
+    assert ask_again(1, 0.0, 86400.0) is None
 
 
 def test_same_place() -> None:

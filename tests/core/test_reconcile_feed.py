@@ -48,7 +48,7 @@ class Memory:
     """A store of one feed in a dictionary: applies changes as the real one does."""
 
     def __init__(self, **rules: object) -> None:
-        self.rules = Rules("example", Scope(frozenset({"www.example.com"})), **rules)  # type: ignore[arg-type]
+        self.rules = Rules("example", **({"scope": Scope(frozenset({"www.example.com"}))} | rules))  # type: ignore[arg-type]
         self.document = DocumentMemory(URL, "feed")
         self.entries: dict[str, KnownEntry] = {}
         self.pages: dict[int, KnownPage] = {}
@@ -181,6 +181,54 @@ def test_a_window_without_a_known_entry_is_a_gap_with_an_estimate() -> None:
     assert gaps[0].data["known_before"] == 3
     assert gaps[0].data["estimated_lost"] == 7
     assert len(told(changes)) == 3
+
+
+def test_a_page_is_dropped_when_its_entry_takes_another_link_and_no_other_entry_has_it() -> None:
+    memory = Memory()
+    memory.read(entry(3), entry(2), entry(1))
+    page = memory.entries["g2"].page_id
+    assert memory.read(entry(3), entry(2, url="https://www.example.com/news/two"), entry(1)).dropped == [page]
+    assert memory.read(entry(3), entry(2, url="https://www.example.com/news/two"), entry(1)).dropped == []
+    swapped = memory.read(
+        entry(3, url="https://www.example.com/news/1"), entry(1, url="https://www.example.com/news/3")
+    )
+    assert swapped.dropped == [memory.entries["g2"].page_id]  # that one left
+
+
+def test_an_entry_whose_link_moves_out_of_what_is_watched_leaves_its_page() -> None:
+    memory = Memory(scope=Scope(frozenset(), include=("/news/**",)))
+    memory.read(entry(2), entry(1))
+    page = memory.entries["g2"].page_id
+    away = [memory.read(sport(2), entry(1)) for _ in range(2)]
+    assert [changes.dropped for changes in away] == [[page], []]
+    assert told(memory.read(entry(2), entry(1))) == []
+
+
+def sport(number: int) -> Entry:
+    return entry(number, url=f"https://www.example.com/sport/{number}")
+
+
+def gaps(changes: Changes) -> list[tuple[int, int]]:
+    return [(d.data["known_before"], d.data["estimated_lost"]) for d in changes.events if d.type == "source.gap"]
+
+
+def test_entries_that_the_filter_passes_by_overlap_as_any_other_does() -> None:
+    memory = Memory(scope=Scope(frozenset(), include=("/news/**",)))
+    memory.read(*(sport(n) for n in (5, 4, 3, 2)), entry(1))
+    assert gaps(memory.read(*(sport(n) for n in (6, 5, 4, 3, 2)))) == []
+    assert gaps(memory.read(*(sport(n) for n in (9, 8, 7, 6)))) == []
+    cut = memory.read(sport(10), complete=False)
+    assert gaps(cut) == []  # what it does not show may overlap
+    assert gaps(memory.read(*(sport(n) for n in (12, 11, 9)))) == []
+    assert gaps(memory.read(*(sport(n) for n in (22, 21, 20)))) == [(4, 8)]
+
+
+def test_a_filter_does_not_unsettle_a_window() -> None:
+    memory = Memory(scope=Scope(frozenset(), include=("/news/**",)))
+    for _ in range(4):
+        memory.read(entry(5), sport(4), entry(3), entry(2), entry(1))
+    memory.read(entry(5), sport(4), entry(2), entry(1))
+    assert [c.detail["proof_needed"] for c in memory.confirm().checks] == [False]
 
 
 def test_an_entry_gone_from_inside_a_steady_window_is_asked_after_twice() -> None:

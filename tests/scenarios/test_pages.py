@@ -34,17 +34,18 @@ def test_a_page_is_asked_only_on_suspicion_and_its_fingerprint_decides_the_next_
         assert pages(watch.once(advance=3600)) == []
 
 
-def test_robots_txt_is_obeyed_for_pages_and_the_listing_is_believed(tmp_path: Path) -> None:
+def test_a_robots_txt_that_fails_forbids_its_pages_until_it_works_again(tmp_path: Path) -> None:
     with watching(tmp_path, room=site()) as watch:
         watch.once()
         watch.room.fail("/robots.txt", 500)  # RFC 9309, 2.3.1.4: forbids everything
         old = min(watch.room.articles, key=lambda article: article.published)
         watch.room.withdraw(old, status=404)
         watch.once()
-        events = pages(watch.once())
-        assert [(e["type"], e["data"]["reason"]) for e in events] == [("url.missing", "removed")]
-        assert "robots.txt" in events[0]["data"]["page"]["error"]
+        assert pages(watch.once()) == []
         assert not [r for r in watch.room.requests if r.path == old.path]
+        watch.room.mend("/robots.txt")
+        events = pages(watch.once(advance=900))
+        assert [(e["type"], e["data"]["reason"]) for e in events] == [("url.missing", "dead")]
 
 
 def test_verify_never_asks_no_page(tmp_path: Path) -> None:

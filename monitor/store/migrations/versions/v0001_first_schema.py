@@ -84,6 +84,9 @@ def upgrade() -> None:
         sa.Column("document_id", sa.Integer(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=False),
         sa.Column("asked_at", sa.Float(), nullable=False),
+        sa.Column("due_at", sa.Float(), server_default=sa.text("0"), nullable=False),
+        sa.Column("tries", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("put_off_at", sa.Float(), nullable=True),
         sa.ForeignKeyConstraint(["site_id"], ["site.id"], name=op.f("fk_page_check_site_id")),
         sa.PrimaryKeyConstraint("site_id", "page_id", "why", name=op.f("pk_page_check")),
     )
@@ -96,11 +99,21 @@ def upgrade() -> None:
         sa.Column("due_at", sa.Float(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("broken_at", sa.Float(), nullable=True),
+        sa.Column("looked", sa.BigInteger(), nullable=True),
         sa.ForeignKeyConstraint(["site_id"], ["site.id"], name=op.f("fk_promise_site_id")),
         sa.PrimaryKeyConstraint("site_id", "page_id", "rule", name=op.f("pk_promise")),
         sqlite_with_rowid=False,
     )
     op.create_index("ix_promise_state", "promise", ["state", "due_at"], unique=False)
+    op.create_index("ix_promise_looked", "promise", ["site_id", "kind", "state", "looked"], unique=False)
+    op.create_index(
+        "ix_promise_due",
+        "promise",
+        ["site_id", "kind", "due_at"],
+        unique=False,
+        sqlite_where=sa.text("looked IS NULL"),
+        postgresql_where=sa.text("looked IS NULL"),
+    )
     op.create_table(
         "source",
         sa.Column("id", sa.Integer(), nullable=False),
