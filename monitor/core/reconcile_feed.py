@@ -118,6 +118,7 @@ def reconcile_feed(
     unwatched = [item for item in placed if not rules.wanted(item.observed)]
     gone_by_page = {known.page_id: known for known in entries.values() if known.entry_id not in shown}
     rekeyed = 0
+    passed_by = PassedBy.of(document)
     pages_shown = {item.page_id for item in placed}
     for item in placed:
         known = entries.get(item.entry.id)
@@ -132,11 +133,10 @@ def reconcile_feed(
                 changes.forgotten.append(known.entry_id)  # it moved to where nobody watches
             continue
         if known is None:
-            _new_entry(read, item)
+            _new_entry(read, item, let_in=passed_by.has(item.entry.id))
         else:
             _known_entry(read, item, known)
     forgotten = set(changes.forgotten)
-    passed_by = PassedBy.of(document)
     if document.baseline_at is not None:
         _gap(read, shown, rekeyed, passed_by)
     changes.state["passed_by"] = passed_by.after([item.entry for item in unwatched], feed.complete).stored()
@@ -146,12 +146,13 @@ def reconcile_feed(
     return changes
 
 
-def _new_entry(read: _Read, item: Placed) -> None:
+def _new_entry(read: _Read, item: Placed, *, let_in: bool) -> None:
+    """`let_in`: the filter passed it by until now. What a change of the configuration lets in is no news."""
     changes, entry, now = read.changes, item.entry, read.now
     changes.new += 1
     page = read.page(item.page_id)
     published = at(entry.published) or at(entry.updated)
-    announce = not read.quiet and is_news(page, at(entry.published), read.rules, now)
+    announce = not read.quiet and not let_in and is_news(page, at(entry.published), read.rules, now)
     if page is None:
         page = KnownPage(item.page_id, item.key, item.observed, entry.title, now, announced=announce)
         changes.pages[page.id] = page

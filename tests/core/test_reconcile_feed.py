@@ -344,3 +344,11 @@ def test_every_published_entry_is_told_exactly_once(history: list[tuple[int, boo
         news += [subject for kind, subject in told(changes) if kind == "url.new"]
     news += [subject for kind, subject in told(memory.read(*shown)) if kind == "url.new"]
     assert sorted(news, key=int) == [str(n) for n in range(window + 1, number + 1)]
+
+
+def test_entries_that_a_wider_filter_lets_in_are_no_news() -> None:
+    memory = Memory(scope=Scope(frozenset(), exclude=("/news/1",)))
+    memory.read(entry(2), entry(1))
+    memory.rules = replace(memory.rules, scope=Scope(frozenset()))
+    assert told(memory.read(entry(3), entry(2), entry(1))) == [("url.new", "3")]
+    assert told(memory.read(entry(3), entry(2), entry(1))) == []
