@@ -150,11 +150,6 @@ class Engine:
         result.problems += [f"{name}: {error}" for name, error in tally.errors.items()]
         return result
 
-    @property
-    def stdout_closed(self) -> bool:
-        """Whether the reader of standard output has gone."""
-        return self._deliverer.closed.is_set()
-
     # ---------------------------------------------------------------- the daemon
 
     async def forever(self, stop: asyncio.Event) -> None:

@@ -103,7 +103,7 @@ def status(url: str, *, as_json: bool) -> None:
     now = time.time()
     with Database(url, exclusive=False, must_exist=True) as db:
         rows = db.call(source_store.all_sources)
-        counts = db.call(source_store.counts_by_source)
+        counts = db.call(lookup.counts_by_source)
         waiting = db.call(event_store.delivery_counts)
         sites = db.call(source_store.sites)
     data = [source_data(row, *counts.get(row.id, (0, 0)), now) for row in rows]
@@ -161,7 +161,7 @@ def explain(url: str, subject: str, *, as_json: bool) -> bool:
     now = time.time()
     with Database(url, exclusive=False, must_exist=True) as db:
         matching = [row for row in db.call(lambda c: source_store.all_sources(c, active=False)) if row.url == subject]
-        counts = db.call(source_store.counts_by_source)
+        counts = db.call(lookup.counts_by_source)
         key = page_key(subject)
         pages = db.call(lambda c: lookup.page(c, page_id(key), key))
     answers = [source_data(row, *counts.get(row.id, (0, 0)), now) | _why(row, now) for row in matching]

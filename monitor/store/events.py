@@ -204,8 +204,3 @@ def count_by_type(connection: Connection, after: int = 0) -> dict[str, int]:
     """How many events of each type the log has behind sequence number `after`."""
     query = select(event.c.type, func.count()).where(event.c.seq > after).group_by(event.c.type)
     return {row[0]: row[1] for row in connection.execute(query)}
-
-
-def last_seq(connection: Connection) -> int:
-    """Sequence number of the newest event, 0 if there is none."""
-    return connection.execute(select(func.max(event.c.seq))).scalar() or 0

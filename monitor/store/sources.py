@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from monitor.core.http import Validators
 from monitor.core.reconcile import DocumentMemory
 from monitor.model import SourceKind
-from monitor.store.schema import document, listing, sighting, site, source
+from monitor.store.schema import document, site, source
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,12 +230,6 @@ def root_documents(connection: Connection, source_ids: Sequence[int]) -> dict[in
     return found
 
 
-def source_by_id(connection: Connection, source_id: int) -> SourceRow:
-    """One source."""
-    query = select(*_SOURCE, site.c.name.label("site")).join(site).where(source.c.id == source_id)
-    return _source_row(connection.execute(query).one())
-
-
 @dataclass(frozen=True, slots=True)
 class ScheduleRow:
     """What the price of polls is reckoned from: a feed's schedule state, and when it is due."""
@@ -373,27 +367,3 @@ DOCUMENT_CONFIRMED = (
     )
 )
 """What a read that confirmed a document unchanged writes of it."""
-
-
-def counts_by_source(connection: Connection) -> Mapping[int, tuple[int, int]]:
-    """(documents, pages listed now) of each source."""
-    sighted = (
-        select(sighting.c.document_id, func.count().label("rows"))
-        .where(sighting.c.last_at.is_(None))
-        .group_by(sighting.c.document_id)
-        .subquery()
-    )
-    rows = connection.execute(
-        select(
-            document.c.source_id,
-            func.count(document.c.id),
-            func.coalesce(func.sum(func.coalesce(listing.c.rows, sighted.c.rows)), 0),
-        )
-        .select_from(
-            document.outerjoin(listing, listing.c.document_id == document.c.id).outerjoin(
-                sighted, sighted.c.document_id == document.c.id
-            )
-        )
-        .group_by(document.c.source_id)
-    )
-    return {row[0]: (row[1], int(row[2])) for row in rows}

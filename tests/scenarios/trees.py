@@ -77,7 +77,8 @@ class Site:
         )
         options = dict(self.options)
         for name in ("feeds", "sitemaps", "news_sitemaps"):
-            options[name] = tuple(f"{self.url}{path}" for path in options[name])
+            if options[name] is not None:
+                options[name] = tuple(f"{self.url}{path}" for path in options[name])
         options.setdefault("changes", Changes(verify="never"))
         return replace(config, sites=(replace(config.sites[0], **options),))
 
