@@ -21,10 +21,9 @@ from monitor.config import Config, Site
 from monitor.core.health import Outcome
 from monitor.deliver import sinks
 from monitor.deliver.outbox import Deliverer, Tally
-from monitor.discover_site import Discovered, discover
 from monitor.fetch import Fetcher, FetchPolicy
+from monitor.find_sources import configured, find_sources, wants_discovery
 from monitor.keep_promises import check_promises
-from monitor.model import SourceKind
 from monitor.parse_pool import ParsePool
 from monitor.poll_feed import poll_feed
 from monitor.poll_page import RobotsCache, check_pages
@@ -38,10 +37,6 @@ from monitor.store.sources import DocumentRow, SourceRow
 
 log = logging.getLogger("monitor")
 
-REDISCOVER = 86400.0
-"""A site's robots.txt and home page are looked at again once a day: new sections bring new feeds."""
-
-DISCOVER_RETRY = 900.0
 ROUND = 0.02
 """Seconds between two looks at what is due, at least."""
 
@@ -99,9 +94,9 @@ class Engine:
             rows = source_store.sites(connection)
             for site in config.sites:
                 row = rows[site.name]
-                named = [(kind, url, "config") for kind, urls in _configured(site) if urls is not None for url in urls]
+                named = [(kind, url, "config") for kind, urls in configured(site) if urls is not None for url in urls]
                 source_store.sync_sources(connection, row.id, named, now, origins="config")
-                for kind, urls in _configured(site):
+                for kind, urls in configured(site):
                     if urls is not None:
                         source_store.rest_discovered(connection, row.id, [kind])
             run.rows = rows
@@ -238,7 +233,7 @@ class Engine:
         for site in self._run.config.sites:
             row = self._run.rows[site.name]
             name = f"discover {site.name}"
-            if (row.discovery_next_at or 0.0) > now or name in self._checking or not _wants_discovery(site):
+            if (row.discovery_next_at or 0.0) > now or name in self._checking or not wants_discovery(site):
                 continue
             self._checking.add(name)
             self._spawn(others, wake, name, self._discover(site))
@@ -309,55 +304,16 @@ class Engine:
         sites = [
             site
             for site in self._run.config.sites
-            if _wants_discovery(site) and (self._run.rows[site.name].discovery_next_at or 0.0) <= now
+            if wants_discovery(site) and (self._run.rows[site.name].discovery_next_at or 0.0) <= now
         ]
-        await asyncio.gather(*(self._discover(site, result) for site in sites))
+        for site, problem in zip(sites, await asyncio.gather(*map(self._discover, sites)), strict=True):
+            if problem is not None:
+                result.problems.append(f"{site.url}: {problem}")
 
-    async def _discover(self, site: Site, result: Pass | None = None) -> None:
-        """Look for the sources that the configuration does not name."""
-        run = self._run
+    async def _discover(self, site: Site) -> str | None:
         self._progress(f"looking for feeds and sitemaps of {site.url}")
-        found = await discover(site.url, fetcher=run.fetcher, policy=run.policy(site))
-        now = run.clock()
-        wanted = _chosen(site, found)
-        row = run.rows[site.name]
-        nothing = not wanted and not any(urls for _kind, urls in _configured(site))
-        error = None
-        if nothing:
-            error = "; ".join(found.problems) or "no feed and no sitemap found; name them under feeds: or sitemaps:"
-            if result is not None:
-                result.problems.append(f"{site.url}: {error}")
-            log.warning("%s: %s", site.url, error)
-        again = now + (DISCOVER_RETRY if nothing or found.problems else REDISCOVER)
-
-        def commit(connection: Connection) -> None:
-            source_store.sync_sources(connection, row.id, wanted, now, origins="discovery")
-            source_store.set_site(connection, row.id, discovered_at=now, discovery_next_at=again, discovery_error=error)
-            run.rows = source_store.sites(connection)
-
-        await run.db.run(commit)
+        return await find_sources(self._run, site)
 
     async def deliver(self) -> Tally:
         """One delivery attempt of what is pending."""
         return await self._deliverer.attempt()
-
-
-def _configured(site: Site) -> list[tuple[SourceKind, tuple[str, ...] | None]]:
-    return [("feed", site.feeds), ("sitemap", site.sitemaps), ("news_sitemap", site.news_sitemaps)]
-
-
-def _wants_discovery(site: Site) -> bool:
-    return site.feeds is None or site.sitemaps is None
-
-
-def _chosen(site: Site, found: Discovered) -> list[tuple[SourceKind, str, str]]:
-    """Which of the sources found are watched, of the kinds that the configuration leaves open: those that work, and
-    those that the site itself names and that only could not be read just now."""
-    chosen: list[tuple[SourceKind, str, str]] = []
-    if site.feeds is None:
-        chosen += [("feed", f.url, f.how) for f in found.feeds if f.ok or f.transient]
-    if site.sitemaps is None:
-        chosen += [("sitemap", f.url, f.how) for f in found.sitemaps if f.ok or f.transient]
-    if site.news_sitemaps is None and site.sitemaps is None:
-        chosen += [("news_sitemap", f.url, f.how) for f in found.news_sitemaps if f.ok or f.transient]
-    return chosen

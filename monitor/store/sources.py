@@ -152,14 +152,18 @@ def set_site(connection: Connection, site_id: int, **values: Any) -> None:
 def sync_sources(
     connection: Connection, site_id: int, wanted: Sequence[tuple[SourceKind, str, str]], now: float, *, origins: str
 ) -> list[str]:
-    """Add the (kind, url, origin) not yet stored, wake those asleep, lay to rest those of `origins` not wanted.
+    """Add the (kind, url, origin) not yet stored and wake those asleep.
 
-    `origins` is ``config`` or ``discovery``: each speaks only for its own. A source that moved or is gone for good
-    stays so. Returns the URLs that are new.
+    Of an address that is named more than once the first counts. `origins` tells who speaks: ``config`` also makes the
+    sources it names its own, and lays to rest those of its own that it names no more; others, such as ``discovery``,
+    lay none to rest. A source that moved or is gone for good stays so. Returns the URLs that are new.
     """
     stored = {row.url: row for row in connection.execute(select(source).where(source.c.site_id == site_id)).all()}
-    added = []
+    named: dict[str, tuple[SourceKind, str]] = {}
     for kind, url, origin in wanted:
+        named.setdefault(url, (kind, origin))
+    added = []
+    for url, (kind, origin) in named.items():
         row = stored.get(url)
         if row is None:
             connection.execute(
@@ -173,9 +177,8 @@ def sync_sources(
         elif row.active and origins == "config" and row.origin != "config":
             connection.execute(update(source).where(source.c.id == row.id).values(origin="config"))
     if origins == "config":
-        urls = {url for _kind, url, _origin in wanted}
         for url, row in stored.items():
-            if row.origin == "config" and row.active and url not in urls:
+            if row.origin == "config" and row.active and url not in named:
                 connection.execute(update(source).where(source.c.id == row.id).values(active=False))
     return added
 
