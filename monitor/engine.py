@@ -94,12 +94,15 @@ class Engine:
             rows = source_store.sites(connection)
             for site in config.sites:
                 row = rows[site.name]
-                named = [(kind, url, "config") for kind, urls in configured(site) if urls is not None for url in urls]
-                source_store.sync_sources(connection, row.id, named, now, origins="config")
-                for kind, urls in configured(site):
-                    if urls is not None:
-                        source_store.rest_discovered(connection, row.id, [kind])
-            run.rows = rows
+                named = [(kind, url, "config") for kind, urls in configured(site) for url in urls or ()]
+                rested = source_store.sync_sources(connection, row.id, named, now, origins="config")
+                listed = [kind for kind, urls in configured(site) if urls is not None]
+                source_store.rest_discovered(connection, row.id, listed)
+                source_store.settle_indexed(connection, row.id)
+                if rested and wants_discovery(site):
+                    # What the configuration names no more may be what it now leaves to be found.
+                    source_store.set_site(connection, row.id, discovery_next_at=now)
+            run.rows = source_store.sites(connection)
 
         await run.db.run(sync)
         # Only now: whoever looks at a site of the configuration in force finds its row, also while this was under way.

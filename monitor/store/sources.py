@@ -12,6 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from monitor.core.http import Validators
 from monitor.core.reconcile import DocumentMemory
 from monitor.model import SourceKind
+from monitor.store.kinds import change_kind, stays
 from monitor.store.schema import document, site, source
 
 
@@ -125,7 +126,8 @@ def _source_row(row: Any) -> SourceRow:
 def sync_sites(connection: Connection, wanted: Iterable[tuple[str, str]], now: float) -> None:
     """Make the stored sites those of the configuration, (name, url) each.
 
-    A site that left keeps its history, its sources are laid to rest. A site whose URL changed is discovered anew.
+    A site that left keeps its history, its sources are laid to rest. A site whose URL changed, or that comes back, is
+    discovered anew.
     """
     names = []
     for name, url in wanted:
@@ -137,6 +139,7 @@ def sync_sites(connection: Connection, wanted: Iterable[tuple[str, str]], now: f
             connection.execute(update(site).where(site.c.id == row.id).values(url=url, discovery_next_at=now))
     gone = select(site.c.id).where(site.c.name.not_in(names))
     connection.execute(update(source).where(source.c.site_id.in_(gone)).values(active=False))
+    connection.execute(update(site).where(site.c.id.in_(gone)).values(discovery_next_at=None))
 
 
 def sites(connection: Connection) -> dict[str, SiteRow]:
@@ -152,17 +155,17 @@ def set_site(connection: Connection, site_id: int, **values: Any) -> None:
 def sync_sources(
     connection: Connection, site_id: int, wanted: Sequence[tuple[SourceKind, str, str]], now: float, *, origins: str
 ) -> list[str]:
-    """Add the (kind, url, origin) not yet stored and wake those asleep.
+    """Add the (kind, url, origin) not yet stored and wake those asleep; of an address named twice the first counts.
 
-    Of an address that is named more than once the first counts. `origins` tells who speaks: ``config`` also makes the
-    sources it names its own, and lays to rest those of its own that it names no more; others, such as ``discovery``,
-    lay none to rest. A source that moved or is gone for good stays so. Returns the URLs that are new.
+    `origins` tells who speaks. ``config`` makes the sources it names its own, of the kind it names, gives one that
+    comes back a new try even if it is gone for good, and lays to rest those of its own that it names no more. Others,
+    such as ``discovery``, wake nothing that is gone and lay none to rest. Returns the URLs laid to rest.
     """
     stored = {row.url: row for row in connection.execute(select(source).where(source.c.site_id == site_id)).all()}
+    config = origins == "config"
     named: dict[str, tuple[SourceKind, str]] = {}
     for kind, url, origin in wanted:
         named.setdefault(url, (kind, origin))
-    added = []
     for url, (kind, origin) in named.items():
         row = stored.get(url)
         if row is None:
@@ -171,25 +174,47 @@ def sync_sources(
                     site_id=site_id, kind=kind, url=url, origin=origin, active=True, state="new", next_at=now
                 )
             )
-            added.append(url)
-        elif not row.active and row.state not in ("gone", "moved"):
-            connection.execute(update(source).where(source.c.id == row.id).values(active=True, origin=origin))
-        elif row.active and origins == "config" and row.origin != "config":
-            connection.execute(update(source).where(source.c.id == row.id).values(origin="config"))
-    if origins == "config":
-        for url, row in stored.items():
-            if row.origin == "config" and row.active and url not in named:
-                connection.execute(update(source).where(source.c.id == row.id).values(active=False))
-    return added
+            continue
+        for_good = row.state in ("gone", "moved")
+        wakes = not row.active and (config or not for_good)
+        if wakes and for_good:
+            again = {"state": "new", "next_at": now, "failures": 0, "failing_since_at": None}
+            set_source(connection, row.id, **again)
+        if wakes or (config and row.origin != "config"):
+            set_source(connection, row.id, active=True, origin=origin)
+        if (wakes or config) and not stays(row.kind, kind):
+            change_kind(connection, row.id, row.kind, kind, now)
+    if not config:
+        return []
+    rested = [row for url, row in stored.items() if row.origin == "config" and row.active and url not in named]
+    for row in rested:
+        set_source(connection, row.id, active=False)
+    return [row.url for row in rested]
+
+
+INDEX = "index "
+"""The origin of a news sitemap that stands behind an index is this and the address of the tree's root."""
 
 
 def rest_discovered(connection: Connection, site_id: int, kinds: Sequence[str]) -> None:
-    """Lay to rest the discovered sources of `kinds`: the configuration names its own now."""
+    """Lay to rest the sources of `kinds` that discovery found: the configuration names its own now."""
     connection.execute(
         update(source)
         .where(source.c.site_id == site_id, source.c.kind.in_(kinds), source.c.origin != "config")
+        .where(source.c.origin.not_like(f"{INDEX}%"))
         .values(active=False)
     )
+
+
+def settle_indexed(connection: Connection, site_id: int) -> None:
+    """What was found behind an index is watched as long as the index is."""
+    rows = connection.execute(
+        select(source.c.id, source.c.url, source.c.origin, source.c.active).where(source.c.site_id == site_id)
+    ).all()
+    watched = {row.url for row in rows if row.active}
+    for row in rows:
+        if row.origin.startswith(INDEX) and row.active != (row.origin.removeprefix(INDEX) in watched):
+            set_source(connection, row.id, active=not row.active)
 
 
 def all_sources(connection: Connection, *, active: bool = True) -> list[SourceRow]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from monitor import find_sources
-from tests.scenarios.trees import Site, site
+from tests.scenarios.trees import START, Site, index, pages, site, urlset
 
 
 def rss(*paths: str) -> str:
@@ -57,3 +58,100 @@ def test_a_fault_in_discovery_is_told_and_not_repeated_at_once(tmp_path: Path, m
         for advance, tried in ((60.0, 1), (2000.0, 2)):
             at.once(advance=advance)
             assert len(tries) == tried
+
+
+def news(*paths: str) -> str:
+    """A news sitemap of today's pages."""
+    rows = "".join(
+        f"<url><loc>{{site}}{path}</loc><news:news><news:publication><news:name>x</news:name><news:language>en"
+        f"</news:language></news:publication><news:publication_date>{datetime.fromtimestamp(START, UTC).isoformat()}"
+        f"</news:publication_date><news:title>On {path}</news:title></news:news></url>"
+        for path in paths
+    )
+    space = "http://www.google.com/schemas/sitemap-news/0.9"
+    return f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="{space}">{rows}</urlset>'
+
+
+def active(at: Site) -> dict[str, str]:
+    """The kinds of the sources watched, by path."""
+    return {path: row["kind"] for path, row in sources(at).items() if row["active"]}
+
+
+def test_a_news_sitemap_behind_an_index_is_watched_as_long_as_its_index(tmp_path: Path) -> None:
+    with site(tmp_path) as at:
+        at.show("/index.xml", index("/pages.xml", "/today.xml"))
+        at.show("/pages.xml", urlset("/a", "/b"))
+        at.show("/today.xml", news("/c"))
+        at.show("/other.xml", urlset("/a"))
+        at.once()
+        at.show("/today.xml", news("/c", "/d"))
+        assert ("url.new", "/d") in at.once(advance=900.0)
+        assert active(at) == {"/index.xml": "sitemap", "/today.xml": "news_sitemap"}
+        at.options["sitemaps"] = ["/other.xml"]
+        at.once()
+        assert active(at) == {"/other.xml": "sitemap"}
+        at.options["sitemaps"] = ["/index.xml"]
+        at.once()
+        assert active(at) == {"/index.xml": "sitemap", "/today.xml": "news_sitemap"}
+
+
+@pytest.mark.parametrize(("before", "after"), [("feeds", "sitemaps"), ("sitemaps", "feeds")])
+def test_a_source_named_as_another_kind_is_read_as_that_kind(tmp_path: Path, before: str, after: str) -> None:
+    with site(tmp_path) as at:
+        right = rss("/a", "/b") if after == "feeds" else urlset("/a", "/b")
+        at.show("/x.xml", right)
+        at.options = {"feeds": [], "sitemaps": [], "news_sitemaps": [], before: ["/x.xml"]}
+        for _ in range(3):
+            at.once()
+        at.options |= {before: [], after: ["/x.xml"]}
+        assert at.once(everything=False, advance=1.0)[-1] == ("source.baseline", "/x.xml")
+        [row] = sources(at).values()
+        assert (row["kind"], row["state"], row["failures"]) == (after[:-1], "ok", 0)
+        assert at.once() == []
+        at.show("/x.xml", right.replace("/b", "/c"))
+        assert at.once() == [("url.new", "/c")]
+        missing = pages(at.once()) + pages(at.once())
+        assert missing == ([] if after == "feeds" else [("url.missing", "/b")])
+
+
+def test_a_sitemap_found_to_be_news_stays_one_and_one_named_so_becomes_one(tmp_path: Path) -> None:
+    with site(tmp_path) as at:
+        at.show("/found.xml", news("/a"))
+        at.show("/named.xml", urlset("/b"))
+        at.options["sitemaps"] = ["/found.xml", "/named.xml"]
+        at.once()
+        assert active(at) == {"/found.xml": "news_sitemap", "/named.xml": "sitemap"}
+        at.options |= {"sitemaps": ["/found.xml"], "news_sitemaps": ["/named.xml"]}
+        at.show("/named.xml", urlset("/b", "/c"))
+        assert at.once() == [("url.new", "/c")]
+        assert active(at) == {"/found.xml": "news_sitemap", "/named.xml": "news_sitemap"}
+
+
+def test_a_source_that_comes_back_is_watched_again_even_if_it_was_gone(tmp_path: Path) -> None:
+    with site(tmp_path) as at:
+        at.options = {"feeds": ["/feed.xml"], "sitemaps": [], "news_sitemaps": []}
+        at.show("/feed.xml", rss("/a"))
+        at.once()
+        at.show("/feed.xml", "", status=410)
+        assert at.once() == [("source.gone", "/feed.xml")]
+        at.options["feeds"] = []
+        at.once()
+        assert active(at) == {}
+        at.options["feeds"] = ["/feed.xml"]
+        at.show("/feed.xml", rss("/b", "/a"))
+        assert at.once(everything=False, advance=1.0) == [("url.new", "/b")]
+        assert sources(at)["/feed.xml"]["state"] == "ok"
+
+
+def test_sources_are_found_at_once_when_they_are_named_no_more(tmp_path: Path) -> None:
+    with site(tmp_path) as at:
+        at.show("/", '<html><head><link rel="alternate" type="application/rss+xml" href="/feed.xml"></head></html>')
+        at.show("/feed.xml", rss("/a"))
+        at.options = {"feeds": None, "sitemaps": [], "news_sitemaps": []}
+        at.once()
+        at.options["feeds"] = ["/feed.xml"]
+        at.once()
+        at.options["feeds"] = None
+        at.once(advance=1.0)
+        assert active(at) == {"/feed.xml": "feed"}
+        assert sources(at)["/feed.xml"]["origin"] == "link rel=alternate"
