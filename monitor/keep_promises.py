@@ -22,7 +22,8 @@ def commit_events(
 ) -> None:
     """Write events with their deliveries, and what `expect` promises about the pages that are new among them."""
     event_store.add_events(connection, site, drafts, run.routes, now)
-    made = [p for draft in drafts for p in _promised(run.sites[site], draft, now)]
+    watched = run.sites.get(site)  # None: it left the configuration while it was read
+    made = [p for draft in drafts for p in _promised(watched, draft, now)] if watched else []
     if made:
         promise_store.open_promises(connection, site_id, made)
 

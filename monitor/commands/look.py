@@ -80,21 +80,16 @@ async def _try_all(config: Config) -> list[Trial]:
 
 
 async def _try_site(fetcher: Fetcher, site: Site) -> list[Trial]:
-    policy = FetchPolicy(
-        user_agent=site.user_agent,
-        allow_private_networks=site.allow_private_networks,
-        proxy=site.proxy,
-        per_host=site.concurrency.per_host,
-        host_delay=site.concurrency.host_delay,
-    )
-    jobs = [discovery.try_feed(fetcher, policy, url, "sites.yaml") for url in site.feeds or ()]
+    jobs = [
+        discovery.try_feed(fetcher, _policy(site.source_settings(url)), url, "sites.yaml") for url in site.feeds or ()
+    ]
     jobs += [
-        discovery.try_sitemap(fetcher, policy, url, "sites.yaml")
+        discovery.try_sitemap(fetcher, _policy(site.source_settings(url)), url, "sites.yaml")
         for url in (*(site.sitemaps or ()), *(site.news_sitemaps or ()))
     ]
     found = list(await asyncio.gather(*jobs))
     if site.feeds is None or site.sitemaps is None:
-        result = await discovery.discover(site.url, fetcher=fetcher, policy=policy)
+        result = await discovery.discover(site.url, fetcher=fetcher, policy=_policy(site.settings))
         more = (result.feeds if site.feeds is None else ()) + (
             result.news_sitemaps + result.sitemaps if site.sitemaps is None else ()
         )
@@ -104,6 +99,16 @@ async def _try_site(fetcher: Fetcher, site: Site) -> list[Trial]:
             problem = "; ".join(result.problems) or "no feed and no sitemap found; name them under feeds: or sitemaps:"
             found.append(Found(site.url, "feed", "discovery", verdict=problem))
     return [Trial(site.name, f) for f in found]
+
+
+def _policy(settings: Settings) -> FetchPolicy:
+    return FetchPolicy(
+        user_agent=settings.user_agent,
+        allow_private_networks=settings.allow_private_networks,
+        proxy=settings.proxy,
+        per_host=settings.concurrency.per_host,
+        host_delay=settings.concurrency.host_delay,
+    )
 
 
 def _print_found(trials: list[Trial], *, with_site: bool) -> None:

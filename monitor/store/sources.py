@@ -15,6 +15,9 @@ from monitor.model import SourceKind
 from monitor.store.kinds import change_kind, stays
 from monitor.store.schema import document, site, source
 
+INDEX = "index "
+"""The origin of a news sitemap that stands behind an index is this and the address of the tree's root."""
+
 
 @dataclass(frozen=True, slots=True)
 class SiteRow:
@@ -59,6 +62,11 @@ class SourceRow:
     stirred: str | None
     woken: int
     woken_news: int
+
+    @property
+    def known_as(self) -> str:
+        """The address under which the configuration may set something for it: its own, or that of its index."""
+        return self.origin.removeprefix(INDEX) if self.origin.startswith(INDEX) else self.url
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +186,7 @@ def sync_sources(
         for_good = row.state in ("gone", "moved")
         wakes = not row.active and (config or not for_good)
         if wakes and for_good:
-            again = {"state": "new", "next_at": now, "failures": 0, "failing_since_at": None}
-            set_source(connection, row.id, **again)
+            set_source(connection, row.id, state="new", next_at=now, failures=0, failing_since_at=None)
         if wakes or (config and row.origin != "config"):
             set_source(connection, row.id, active=True, origin=origin)
         if (wakes or config) and not stays(row.kind, kind):
@@ -190,10 +197,6 @@ def sync_sources(
     for row in rested:
         set_source(connection, row.id, active=False)
     return [row.url for row in rested]
-
-
-INDEX = "index "
-"""The origin of a news sitemap that stands behind an index is this and the address of the tree's root."""
 
 
 def rest_discovered(connection: Connection, site_id: int, kinds: Sequence[str]) -> None:
@@ -208,9 +211,7 @@ def rest_discovered(connection: Connection, site_id: int, kinds: Sequence[str]) 
 
 def settle_indexed(connection: Connection, site_id: int) -> None:
     """What was found behind an index is watched as long as the index is."""
-    rows = connection.execute(
-        select(source.c.id, source.c.url, source.c.origin, source.c.active).where(source.c.site_id == site_id)
-    ).all()
+    rows = connection.execute(select(source).where(source.c.site_id == site_id)).all()
     watched = {row.url for row in rows if row.active}
     for row in rows:
         if row.origin.startswith(INDEX) and row.active != (row.origin.removeprefix(INDEX) in watched):

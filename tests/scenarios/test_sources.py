@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,14 @@ from typing import Any
 import pytest
 
 from monitor import find_sources
+from monitor.commands.daemon import fetch_policy
+from monitor.fetch import Fetcher
+from monitor.poll_feed import poll_feed
+from monitor.runtime import Runtime
+from monitor.store import sources as source_store
+from monitor.store.database import Database
 from tests.scenarios.trees import START, Site, index, pages, site, urlset
+from tests.scenarios.watch import shared_pool
 
 
 def rss(*paths: str) -> str:
@@ -155,3 +164,45 @@ def test_sources_are_found_at_once_when_they_are_named_no_more(tmp_path: Path) -
         at.once(advance=1.0)
         assert active(at) == {"/feed.xml": "feed"}
         assert sources(at)["/feed.xml"]["origin"] == "link rel=alternate"
+
+
+def test_settings_of_a_source_are_its_own(tmp_path: Path) -> None:
+    with site(tmp_path) as at:
+        for path in ("/own.xml", "/feed.xml"):
+            at.show(path, rss(f"{path}/a"))
+        at.show("/index.xml", index("/child.xml"))
+        at.show("/child.xml", urlset("/b"))
+        at.options = {"feeds": ["/own.xml", "/feed.xml"], "sitemaps": ["/index.xml"], "news_sitemaps": []}
+        base = at.config().sites[0].settings
+        own = replace(base, user_agent="special/1.0", baseline="alert")
+        at.options["overrides"] = ((f"{at.url}/own.xml", own), (f"{at.url}/index.xml", own))
+        told = at.once()
+        assert pages(told) == [("url.new", "/b"), ("url.new", "/own.xml/a")]
+        agents = {path: agent for path, agent in at.agents.items() if path != "/robots.txt"}
+        special = dict.fromkeys(("/own.xml", "/index.xml", "/child.xml"), "special/1.0")
+        assert agents == special | {"/feed.xml": base.user_agent}
+
+
+def test_a_site_that_leaves_while_its_sources_are_read_is_no_fault(tmp_path: Path) -> None:
+    with site(tmp_path) as at:
+        at.show("/feed.xml", rss("/a"))
+        at.options |= {"feeds": ["/feed.xml"], "sitemaps": []}
+        at.once()
+        at.show("/feed.xml", rss("/b", "/a"))
+
+        async def go() -> None:
+            config = at.config()
+            with Database(config.database) as db:
+                async with Fetcher(fetch_policy(config)) as fetcher:
+                    run = Runtime(config, db, fetcher, shared_pool(), clock=lambda: at.now)
+                    run.use(config)
+                    run.rows = await db.run(source_store.sites)
+                    [source] = await db.run(source_store.all_sources)
+                    roots = await db.run(lambda c: source_store.root_documents(c, [source.id]))
+                    poll = asyncio.create_task(poll_feed(run, source, roots[source.id]))
+                    await asyncio.sleep(0)
+                    run.sites = {}
+                    assert (await poll).result == "modified"
+
+        asyncio.run(go())
+        assert at.count("event") == 2

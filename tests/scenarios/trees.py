@@ -59,6 +59,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: Counter[str] = Counter()
+        self.agents: dict[str, str] = {}
         self.url = ""
         self.now = START
         self.last = Pass()
@@ -128,6 +129,7 @@ def site(folder: Path) -> Iterator[Site]:
 
         def do_GET(self) -> None:
             made.asked[self.path] += 1
+            made.agents[self.path] = self.headers["user-agent"]
             answer = made.answers.get(self.path, Answer("nothing here", 404))
             body = answer.body.replace("{site}", made.url).encode()
             tag = f'"{sha256(body).hexdigest()[:32]}"'
