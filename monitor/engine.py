@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
 from sqlalchemy import Connection
 
+from monitor import faults
 from monitor.config import Config, Site
 from monitor.core.health import Outcome
 from monitor.deliver import sinks
@@ -275,18 +275,16 @@ class Engine:
 
     async def _poll(self, source: SourceRow, document: DocumentRow | None, *, everything: bool = False) -> Outcome:
         """Poll one source. A fault of ours costs that source this poll, and nobody else anything."""
+        if source.site not in self._run.sites:
+            return Outcome("unchanged")  # it left the configuration since it was found due
         try:
             if source.kind == "feed":
                 return await poll_feed(self._run, source, document)
             return await poll_tree(self._run, source, everything=everything)
-        except StoreError:
-            raise  # what cannot be remembered must not be asked again and again: the process ends
-        except Exception as error:
-            log.exception("%s: this poll failed by a fault of the monitor's own", source.url)
-            delay = 300.0 * (1.0 + random.random())  # noqa: S311 - spreads retries, guards nothing
-            again = self._run.clock() + delay
-            await self._run.db.run(lambda c: source_store.set_source(c, source.id, next_at=again))
-            return Outcome("failed", None, f"internal error: {error}")
+        except Exception as fault:
+            if isinstance(faults.cause(fault), StoreError):
+                raise faults.cause(fault) from fault  # what cannot be remembered must not be asked again and again
+            return await faults.note_poll(self._run, source, fault)
 
     @staticmethod
     def _note(result: Pass, source: SourceRow, outcome: Outcome) -> None:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from monitor.config import Site
 from monitor.discover_site import Discovered, discover
+from monitor.faults import sentence
 from monitor.model import SourceKind
 from monitor.runtime import Runtime
 from monitor.store import sources as source_store
@@ -52,7 +53,7 @@ async def find_sources(run: Runtime, site: Site) -> str | None:
     except Exception as fault:
         log.exception("%s: discovery failed by a fault of the monitor's own", site.url)
         now = run.clock()
-        error = f"internal error: {type(fault).__name__}: {fault}".encode(errors="replace").decode()
+        error = sentence(fault)
         again = now + DISCOVER_RETRY * (1.0 + random.random())  # noqa: S311 - spreads retries, guards nothing
     else:
         if error is not None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from monitor import find_sources
+from monitor import engine, find_sources
 from monitor.commands.daemon import fetch_policy
 from monitor.fetch import Fetcher
 from monitor.poll_feed import poll_feed
@@ -206,3 +206,26 @@ def test_a_site_that_leaves_while_its_sources_are_read_is_no_fault(tmp_path: Pat
 
         asyncio.run(go())
         assert at.count("event") == 2
+
+
+def test_a_fault_of_our_own_fails_the_poll_as_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> None:
+        raise ExceptionGroup("tasks", [LookupError()])
+
+    with site(tmp_path) as at, monkeypatch.context() as patch:
+        at.show("/feed.xml", rss("/a"))
+        at.options |= {"feeds": ["/feed.xml"], "sitemaps": []}
+        at.once()
+        patch.setattr(engine, "poll_feed", broken)
+        waits = []
+        for failures in range(1, 5):
+            told = at.once()
+            assert told == ([("source.failing", "/feed.xml")] if failures == 3 else [])
+            row = sources(at)["/feed.xml"]
+            assert (row["failures"], row["last_at"], row["last_result"]) == (failures, at.now, "failed")
+            assert row["last_error"] == "internal error: LookupError"
+            assert at.last.problems == [f"{at.url}/feed.xml: internal error: LookupError"]
+            waits.append(row["next_at"] - at.now)
+        assert all(300 * 2**n <= wait <= 600 * 2**n for n, wait in enumerate(waits))
+        patch.undo()
+        assert at.once() == [("source.recovered", "/feed.xml")]
