@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -24,6 +24,7 @@ from monitor.deliver.outbox import Deliverer, Tally
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.find_sources import configured, find_sources, wants_discovery
 from monitor.keep_promises import check_promises
+from monitor.lanes import Lane, Lanes, lane_of, width
 from monitor.parse_pool import ParsePool
 from monitor.poll_feed import poll_feed
 from monitor.poll_page import RobotsCache, check_pages
@@ -33,12 +34,17 @@ from monitor.runtime import Runtime
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database, StoreError
+from monitor.store.due import due_sources, next_due
 from monitor.store.sources import DocumentRow, SourceRow
 
 log = logging.getLogger("monitor")
 
 ROUND = 0.02
 """Seconds between two looks at what is due, at least."""
+
+PASSED = 500
+"""Due sources that a look passes over, for their hosts have enough to do, before it counts as two: the looks at what
+thousands of feeds of one host leave waiting must not be what the store spends its time on."""
 
 STOP_SECONDS = 8.0
 """How long polls under way may go on after a stop was asked for; what is cut off then is simply polled again."""
@@ -77,6 +83,8 @@ class Engine:
         self._stream = stream
         self._progress = progress
         self._checking: set[str] = set()
+        self._lanes: dict[int, Lane] = {}
+        self._pause = ROUND
 
     async def use(self, config: Config) -> None:
         """Take a configuration into force, at the start and again on a reload. Raises ValueError if it cannot be."""
@@ -116,9 +124,33 @@ class Engine:
 
         `everything` ignores the schedule, but not Retry-After, and not a source that is gone.
         """
-        result = Pass()
-        await self._discover_all(result)
-        await renew_prices(self._run)
+        result, run = Pass(), self._run
+        await self._safely(result, "discovery", self._discover_all(result))
+        await self._safely(result, "the price of polls", renew_prices(run))
+        await self._poll_all(result, everything=everything)
+        await self._safely(result, "the price of polls", renew_prices(run))  # what was read first has a rate by now
+        await self._safely(result, "promises", check_promises(run))
+        names = {row.id: name for name, row in run.rows.items()}
+        for site_id in await run.db.run(page_store.sites_with_checks):
+            name = names.get(site_id)
+            if name in run.sites:
+                await self._safely(result, f"the pages of {name}", check_pages(run, self._robots, name))
+        tally = await self._deliverer.attempt()
+        result.delivered, result.pending = tally.delivered, tally.failed
+        result.problems += [f"{name}: {error}" for name, error in tally.errors.items()]
+        return result
+
+    async def _safely(self, result: Pass, what: str, work: Awaitable[object]) -> None:
+        """Do one part of a pass. A fault of ours in it is named, and keeps no other part from being done."""
+        try:
+            await work
+        except Exception as fault:
+            if isinstance(faults.cause(fault), StoreError):
+                raise faults.cause(fault) from fault
+            log.exception("%s: a fault of the monitor's own", what)
+            result.problems.append(f"{what}: {faults.sentence(fault)}")
+
+    async def _poll_all(self, result: Pass, *, everything: bool) -> None:
         now = self._run.clock()
 
         def choose(connection: Connection) -> list[SourceRow]:
@@ -128,25 +160,20 @@ class Engine:
 
         todo = await self._run.db.run(choose)
         roots = await self._roots(todo)
-        gate = asyncio.Semaphore(self._run.config.defaults.concurrency.total)
+        total = self._run.config.defaults.concurrency.total
+        gate = asyncio.Semaphore(total)
+        lanes: dict[Lane, asyncio.Semaphore] = {}
 
         async def one(source: SourceRow) -> None:
-            async with gate:
+            lane = lane_of(source.kind, source.url)
+            if lane not in lanes:
+                lanes[lane] = asyncio.Semaphore(width(self._run.sites[source.site], source.url, total))
+            async with lanes[lane], gate:
                 outcome = await self._poll(source, roots.get(source.id), everything=everything)
             self._note(result, source, outcome)
             self._progress(f"{result.polled} of {len(todo)} sources read")
 
-        await asyncio.gather(*(one(source) for source in todo))
-        await renew_prices(self._run)  # what was read for the first time has a rate by now
-        await check_promises(self._run)
-        names = {row.id: name for name, row in self._run.rows.items()}
-        for site_id in await self._run.db.run(page_store.sites_with_checks):
-            if names.get(site_id) in self._run.sites:
-                await check_pages(self._run, self._robots, names[site_id])
-        tally = await self._deliverer.attempt()
-        result.delivered, result.pending = tally.delivered, tally.failed
-        result.problems += [f"{name}: {error}" for name, error in tally.errors.items()]
-        return result
+        await asyncio.gather(*(one(source) for source in todo if source.site in self._run.sites))
 
     # ---------------------------------------------------------------- the daemon
 
@@ -157,7 +184,12 @@ class Engine:
         wake = asyncio.Event()
         keepers = [
             asyncio.create_task(work)
-            for work in (self._deliverer.run(), self._keep_prices(), self._keep_promises(), stop.wait())
+            for work in (
+                self._deliverer.run(),
+                self._keep(renew_prices, FIRST_RENEW, RENEW),
+                self._keep(check_promises, 1.0, 1.0),
+                stop.wait(),
+            )
         ]
         for keeper in keepers:
             keeper.add_done_callback(lambda _task: wake.set())
@@ -169,7 +201,7 @@ class Engine:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(wake.wait(), wait)
                 # Polls end many at a time, as their group is committed: the rest of them need no round of their own.
-                await asyncio.sleep(ROUND)
+                await asyncio.sleep(self._pause)
                 for task in [task for task in others if task.done()]:
                     others.discard(task)
                     task.result()
@@ -187,44 +219,54 @@ class Engine:
             if isinstance(end, Exception):
                 raise end
 
-    async def _keep_promises(self) -> None:
+    async def _keep(self, work: Callable[[Runtime], Awaitable[object]], first: float, later: float) -> None:
+        """Do `work` now, after `first` seconds, and then every `later`; a fault of ours in it ends nothing else."""
+        pause = first
         while True:
-            await check_promises(self._run)
-            await asyncio.sleep(1.0)
-
-    async def _keep_prices(self) -> None:
-        await renew_prices(self._run)
-        await asyncio.sleep(FIRST_RENEW)
-        while True:
-            await renew_prices(self._run)
-            await asyncio.sleep(RENEW)
+            try:
+                await work(self._run)
+            except StoreError:
+                raise
+            except Exception:
+                log.exception("a fault of the monitor's own")
+                pause = max(pause, 60.0)
+            await asyncio.sleep(pause)
+            pause = later
 
     async def _start_due(
         self, polls: dict[int, asyncio.Task[None]], others: set[asyncio.Task[None]], wake: asyncio.Event
     ) -> float:
         """Start due polls and checks of pages while there is room; returns how long nothing more can be due."""
         for number in [n for n, task in polls.items() if task.done()]:
+            self._lanes.pop(number, None)
             polls.pop(number).result()
-        room = 2 * self._run.config.defaults.concurrency.total - len(polls)
+        total = self._run.config.defaults.concurrency.total
+        room = 2 * total - len(polls)
         if room <= 0:
             return 60.0
         now = self._run.clock()
         busy = set(polls)
+        lanes = Lanes([self._lanes[number] for number in polls], total)
+
+        def take(number: int, name: str, kind: str, url: str) -> bool:
+            site = self._run.sites.get(name)
+            return number not in busy and site is not None and lanes.take(site, kind, url)
 
         def choose(
             connection: Connection,
-        ) -> tuple[list[SourceRow], dict[int, DocumentRow], float | None, list[int]]:
-            due = source_store.due_sources(connection, now, busy, room)
+        ) -> tuple[list[SourceRow], int, dict[int, DocumentRow], float | None, list[int]]:
+            due, passed = due_sources(connection, now, room, take)
             roots = source_store.root_documents(connection, [s.id for s in due])
-            later = source_store.next_due(connection, busy | {s.id for s in due})
-            return due, roots, later, page_store.sites_with_checks(connection)
+            later = next_due(connection, now)
+            return due, passed, roots, later, page_store.sites_with_checks(connection)
 
-        due, roots, later, questions = await self._run.db.run(choose)
+        due, passed, roots, later, questions = await self._run.db.run(choose)
+        self._pause = ROUND * (1.0 + passed / PASSED)
         for source in due:
-            if source.site in self._run.sites:
-                task = asyncio.create_task(self._poll_quietly(source, roots.get(source.id)))
-                task.add_done_callback(lambda _task: wake.set())
-                polls[source.id] = task
+            task = asyncio.create_task(self._poll_quietly(source, roots.get(source.id)))
+            task.add_done_callback(lambda _task: wake.set())
+            polls[source.id] = task
+            self._lanes[source.id] = lane_of(source.kind, source.url)
         if questions:
             self._start_checks(questions, others, wake)
         if len(due) == room:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,13 +121,14 @@ class DocumentRow:
         )
 
 
-_SOURCE = [c for c in source.c if c.name in SourceRow.__dataclass_fields__]
+COLUMNS = [c for c in source.c if c.name in SourceRow.__dataclass_fields__]
 
 
 _DOCUMENT = [document.c[name] for name in DocumentRow.__dataclass_fields__]
 
 
-def _source_row(row: Any) -> SourceRow:
+def source_row(row: Any) -> SourceRow:
+    """A row of `COLUMNS` and the site's name."""
     return SourceRow(**row._mapping)
 
 
@@ -220,32 +221,10 @@ def settle_indexed(connection: Connection, site_id: int) -> None:
 
 def all_sources(connection: Connection, *, active: bool = True) -> list[SourceRow]:
     """Every source with its site's name, in the order of site, kind and id."""
-    query = select(*_SOURCE, site.c.name.label("site")).join(site).order_by(site.c.id, source.c.kind, source.c.id)
+    query = select(*COLUMNS, site.c.name.label("site")).join(site).order_by(site.c.id, source.c.kind, source.c.id)
     if active:
         query = query.where(source.c.active)
-    return [_source_row(row) for row in connection.execute(query)]
-
-
-def due_sources(connection: Connection, now: float, busy: Collection[int], limit: int) -> list[SourceRow]:
-    """Active sources whose time has come, longest overdue first, without those in `busy`."""
-    # The numbers first, from the index alone: those that are busy stand in front.
-    due = select(source.c.id).where(source.c.active, source.c.next_at <= now).order_by(source.c.next_at)
-    ids = [number for number in connection.scalars(due.limit(limit + len(busy))) if number not in busy][:limit]
-    found: dict[int, SourceRow] = {}
-    query = select(*_SOURCE, site.c.name.label("site")).join(site)
-    for start in range(0, len(ids), 500):
-        rows = connection.execute(query.where(source.c.id.in_(ids[start : start + 500])))
-        found.update((row.id, _source_row(row)) for row in rows)
-    return [found[number] for number in ids]
-
-
-def next_due(connection: Connection, busy: Collection[int] = ()) -> float | None:
-    """When the next active source that is not in `busy` is due; None if there is none."""
-    query = select(source.c.id, source.c.next_at).where(source.c.active).order_by(source.c.next_at)
-    for row in connection.execute(query.limit(len(busy) + 1)):
-        if row.id not in busy:
-            return float(row.next_at)
-    return None
+    return [source_row(row) for row in connection.execute(query)]
 
 
 def root_documents(connection: Connection, source_ids: Sequence[int]) -> dict[int, DocumentRow]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,11 @@ import pytest
 
 from monitor import engine, find_sources
 from monitor.commands.daemon import fetch_policy
+from monitor.config import Concurrency
 from monitor.fetch import Fetcher
 from monitor.poll_feed import poll_feed
 from monitor.runtime import Runtime
+from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database
 from tests.scenarios.trees import START, Site, index, pages, site, urlset
@@ -229,3 +234,69 @@ def test_a_fault_of_our_own_fails_the_poll_as_any_other(tmp_path: Path, monkeypa
         assert all(300 * 2**n <= wait <= 600 * 2**n for n, wait in enumerate(waits))
         patch.undo()
         assert at.once() == [("source.recovered", "/feed.xml")]
+
+
+def test_a_fault_in_one_part_of_a_pass_keeps_nothing_from_being_delivered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise LookupError("lost")
+
+    for name in ("renew_prices", "check_promises", "check_pages"):
+        monkeypatch.setattr(engine, name, broken)
+    monkeypatch.setattr(engine, "find_sources", broken)
+    monkeypatch.setattr(page_store, "sites_with_checks", lambda _c: [1])
+    with site(tmp_path) as at:
+        at.show("/feed.xml", rss("/a"))
+        at.options |= {"feeds": ["/feed.xml"], "sitemaps": None}
+        assert at.once() == [("source.baseline", "/feed.xml")]
+        said = "internal error: LookupError: lost"
+        parts = ("discovery", "the price of polls", "the price of polls", "promises", "the pages of 127.0.0.1")
+        assert at.last.problems == [f"{part}: {said}" for part in parts]
+
+
+def test_a_slow_host_leaves_room_for_the_others(tmp_path: Path) -> None:
+    """Ten feeds wait for a host that answers none; the daemon has room for six polls in all."""
+    released = threading.Event()
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            released.wait(30)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    slow = f"http://127.0.0.1:{server.server_address[1]}"
+
+    async def go(at: Site) -> None:
+        at.options |= {"feeds": ["/feed.xml"], "sitemaps": []}
+        config = at.config()
+        limits = Concurrency(total=3, per_host=1)
+        settings = replace(config.defaults, concurrency=limits)
+        mine = replace(config.sites[0], settings=settings)
+        other = replace(mine, name="slow", url=slow, feeds=tuple(f"{slow}/{n}" for n in range(10)))
+        config = replace(config, defaults=settings, sites=(other, mine))
+        with Database(config.database) as db:
+            async with Fetcher(fetch_policy(config)) as fetcher:
+                made = engine.Engine(config, db, fetcher, shared_pool(), clock=lambda: at.now, stream=io.StringIO())
+                await made.use(config)
+                stop = asyncio.Event()
+                daemon = asyncio.create_task(made.forever(stop))
+                async with asyncio.timeout(20):
+                    while not at.asked["/feed.xml"]:
+                        await asyncio.sleep(0.02)
+                stop.set()
+                released.set()
+                await daemon
+
+    try:
+        with site(tmp_path) as at:
+            at.show("/feed.xml", rss("/a"))
+            asyncio.run(go(at))
+    finally:
+        released.set()
+        server.shutdown()
+        server.server_close()
