@@ -31,6 +31,7 @@ from monitor.poll_page import RobotsCache, check_pages
 from monitor.poll_tree import poll_tree
 from monitor.pricing import FIRST_RENEW, RENEW, renew_prices
 from monitor.runtime import Runtime
+from monitor.store import events as event_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database, StoreError
@@ -98,6 +99,7 @@ class Engine:
         now = run.clock()
 
         def sync(connection: Connection) -> None:
+            event_store.sync_endpoints(connection, [(a.name, sinks.address_hash(a)) for a in config.alerts])
             source_store.sync_sites(connection, [(s.name, s.url) for s in config.sites], now)
             rows = source_store.sites(connection)
             for site in config.sites:
@@ -137,7 +139,9 @@ class Engine:
                 await self._safely(result, f"the pages of {name}", check_pages(run, self._robots, name))
         tally = await self._deliverer.attempt()
         result.delivered, result.pending = tally.delivered, tally.failed
-        result.problems += [f"{name}: {error}" for name, error in tally.errors.items()]
+        off = await run.db.run(event_store.disabled_endpoints)
+        errors = {name: f"is disabled, nothing is sent to it: {reason}" for name, reason in off} | tally.errors
+        result.problems += [f"{name}: {error}" for name, error in errors.items()]
         return result
 
     async def _safely(self, result: Pass, what: str, work: Awaitable[object]) -> None:

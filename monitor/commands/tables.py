@@ -105,6 +105,7 @@ def status(url: str, *, as_json: bool) -> None:
         rows = db.call(source_store.all_sources)
         counts = db.call(lookup.counts_by_source)
         waiting = db.call(event_store.delivery_counts)
+        off = db.call(event_store.disabled_endpoints)
         sites = db.call(source_store.sites)
     data = [source_data(row, *counts.get(row.id, (0, 0)), now) for row in rows]
     if as_json:
@@ -152,6 +153,8 @@ def status(url: str, *, as_json: bool) -> None:
     for name, site in sites.items():
         if site.discovery_error:
             out.print(clean(f"{name}: {site.discovery_error}"))
+    for name, reason in off:
+        out.print(clean(f"{name} is disabled, nothing is sent to it: {reason}"))
     for endpoint, state, count, error in waiting:
         out.print(clean(f"{count} deliveries {state} for {endpoint}" + (f": {error}" if error else "")))
 

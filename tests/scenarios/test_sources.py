@@ -19,6 +19,7 @@ from monitor.config import Concurrency
 from monitor.fetch import Fetcher
 from monitor.poll_feed import poll_feed
 from monitor.runtime import Runtime
+from monitor.store import events as event_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database
@@ -300,3 +301,16 @@ def test_a_slow_host_leaves_room_for_the_others(tmp_path: Path) -> None:
         released.set()
         server.shutdown()
         server.server_close()
+
+
+def test_a_disabled_endpoint_is_named_in_each_pass(tmp_path: Path) -> None:
+    with site(tmp_path) as at:
+        at.show("/feed.xml", rss("/a"))
+        at.options |= {"feeds": ["/feed.xml"], "sitemaps": []}
+        at.once()
+        with Database(at.config().database) as db:
+            db.call(lambda c: event_store.disable(c, "stdout", "answered 410 Gone", 1.0))
+        at.show("/feed.xml", rss("/b", "/a"))
+        assert at.once() == []
+        assert at.last.problems == ["stdout: is disabled, nothing is sent to it: answered 410 Gone"]
+        assert at.count("delivery") == 0
