@@ -14,6 +14,7 @@ from monitor import discover_site as discovery
 from monitor.commands.daemon import fetch_policy, warn_unused
 from monitor.commands.tables import clean, console, print_json
 from monitor.config import Config, Settings, Site
+from monitor.config_types import web_url
 from monitor.discover_site import Discovered, Found
 from monitor.fetch import Fetcher, FetchPolicy
 
@@ -26,8 +27,16 @@ class Trial:
     found: Found
 
 
+class NoAddress(Exception):  # noqa: N818 - it says what it is
+    """What was given is no address of a site. `str(error)` is one sentence for the user."""
+
+
 def discover_site(url: str, *, allow_private_networks: bool, as_json: bool) -> int:
-    """Print what discovery finds; returns the exit code: 1 where nothing usable was found."""
+    """Print what discovery finds; returns the exit code: 1 where nothing usable was found. Raises NoAddress."""
+    try:
+        web_url(url if "://" in url else f"https://{url}")
+    except ValueError as error:
+        raise NoAddress(str(error).format(value=repr(url), raw=url)) from None
     policy = FetchPolicy(user_agent=Settings().user_agent, allow_private_networks=allow_private_networks)
     result = asyncio.run(discovery.discover(url, policy=policy))
     if as_json:

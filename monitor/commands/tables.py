@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from monitor.store.database import Database
 from monitor.store.sources import SourceRow
 
 PAGE = 1000
+_SPAN = re.compile(r"([0-9]{1,12}\.?[0-9]{0,6}|\.[0-9]{1,6})([smhdw])", re.ASCII)
 
 
 def print_json(value: Any) -> None:
@@ -56,8 +58,9 @@ def parse_since(text: str, now: float | None = None) -> float:
     """Epoch seconds of `--since`: a span back from now (``6h``) or an RFC 3339 time. ValueError says what is wrong."""
     moment = time.time() if now is None else now
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-    if text and text[-1] in units and text[:-1].replace(".", "", 1).isdigit():
-        return moment - float(text[:-1]) * units[text[-1]]
+    back = _SPAN.fullmatch(text)
+    if back is not None:
+        return moment - float(back[1]) * units[back[2]]
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

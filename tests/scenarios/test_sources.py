@@ -16,7 +16,7 @@ import pytest
 from monitor import engine, find_sources
 from monitor.commands.daemon import fetch_policy
 from monitor.config import Concurrency
-from monitor.fetch import Fetcher
+from monitor.fetch import Fetcher, FetchPolicy
 from monitor.poll_feed import poll_feed
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
@@ -314,3 +314,9 @@ def test_a_disabled_endpoint_is_named_in_each_pass(tmp_path: Path) -> None:
         assert at.once() == []
         assert at.last.problems == ["stdout: is disabled, nothing is sent to it: answered 410 Gone"]
         assert at.count("delivery") == 0
+
+
+def test_discovery_at_an_odd_address_raises_nothing() -> None:
+    found = asyncio.run(find_sources.discover("http://a[b@127.0.0.1:1/", policy=FetchPolicy("test/1")))
+    assert found.all() == ()
+    assert len(found.problems) == 2
