@@ -36,7 +36,7 @@ from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database, StoreError
 from monitor.store.due import due_sources, next_due
-from monitor.store.sources import DocumentRow, SourceRow
+from monitor.store.sources import DocumentRow, SiteRow, SourceRow
 
 log = logging.getLogger("monitor")
 
@@ -61,6 +61,10 @@ class Pass:
     problems: list[str] = field(default_factory=list)
     delivered: int = 0
     pending: int = 0
+
+
+class UnusableConfigError(ValueError):
+    """A configuration that is right as it stands cannot be used here. The message is a sentence for the user."""
 
 
 class Engine:
@@ -88,17 +92,20 @@ class Engine:
         self._pause = ROUND
 
     async def use(self, config: Config) -> None:
-        """Take a configuration into force, at the start and again on a reload. Raises ValueError if it cannot be."""
+        """Take a configuration into force, at the start and on a reload. Raises UnusableConfigError if it cannot be."""
         run = self._run
         policy = FetchPolicy(
             user_agent=config.defaults.user_agent,
             allow_private_networks=config.defaults.allow_private_networks,
             proxy=config.defaults.proxy,
         )
-        endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
+        try:
+            endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
+        except ValueError as error:
+            raise UnusableConfigError(str(error)) from error
         now = run.clock()
 
-        def sync(connection: Connection) -> None:
+        def sync(connection: Connection) -> dict[str, SiteRow]:
             event_store.sync_endpoints(connection, [(a.name, sinks.address_hash(a)) for a in config.alerts])
             source_store.sync_sites(connection, [(s.name, s.url) for s in config.sites], now)
             rows = source_store.sites(connection)
@@ -112,9 +119,9 @@ class Engine:
                 if rested and wants_discovery(site):
                     # What the configuration names no more may be what it now leaves to be found.
                     source_store.set_site(connection, row.id, discovery_next_at=now)
-            run.rows = source_store.sites(connection)
+            return source_store.sites(connection)
 
-        await run.db.run(sync)
+        run.rows = await run.db.run(sync)
         # Only now: whoever looks at a site of the configuration in force finds its row, also while this was under way.
         run.use(config)
         self._deliverer.use(endpoints)

@@ -142,6 +142,30 @@ def test_mistakes_are_one_sentence(site: Path, args: list[str], code: int, sente
     assert "Traceback" not in done.stderr
 
 
+def test_a_fault_of_our_own_is_no_mistake_in_the_configuration(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from monitor import config
+    from monitor.commands import daemon
+    from monitor.deliver import sinks
+    from monitor.engine import Engine
+
+    async def broken(*_: object, **__: object) -> None:
+        raise ValueError("lost")
+
+    def unusable(*_: object) -> None:
+        raise ValueError("an extra is not installed")
+
+    made = config.load(site / "sites.yaml", {})
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "once", broken)
+        with pytest.raises(ValueError, match="lost"):
+            daemon.run(made, made.database, once=True, everything=False)
+    monkeypatch.setattr(sinks, "build", unusable)
+    assert daemon.run(made, made.database, once=True, everything=False) == 2
+    assert capsys.readouterr().err == "monitor: an extra is not installed\n"
+
+
 def test_schema_is_json_schema(tmp_path: Path) -> None:
     both = json.loads(monitor("schema", cwd=tmp_path).stdout)
     assert set(both) == {"sites", "events"}
