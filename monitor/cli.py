@@ -89,13 +89,14 @@ def set_up_logging(*, verbose: bool, quiet: bool) -> None:
 
 
 def guarded(work: Callable[[], Any]) -> Any:
-    """Do `work`; a database that cannot be used ends the command with a sentence and exit code 1."""
-    from monitor.store.database import StoreError  # noqa: PLC0415
+    """Do `work`; a database that cannot be used ends the command with a sentence and exit code 1, what is no database
+    at all with 2."""
+    from monitor.store.database import DatabaseURLError, StoreError  # noqa: PLC0415
 
     try:
         return work()
     except StoreError as error:
-        fail(str(error))
+        fail(str(error), 2 if isinstance(error, DatabaseURLError) else 1)
 
 
 @app.command()
@@ -156,7 +157,11 @@ def discover(
     from monitor.commands import look  # noqa: PLC0415
 
     set_up_logging(verbose=verbose, quiet=quiet)
-    raise typer.Exit(look.discover_site(url, allow_private_networks=allow_private_networks, as_json=as_json))
+    try:
+        code = look.discover_site(url, allow_private_networks=allow_private_networks, as_json=as_json)
+    except look.NoAddress as error:
+        fail(str(error), 2)
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from monitor.config_load import MAX_BYTES, ConfigError, ConfigProblem
-from monitor.config_resolve import default_name, free_name, resolve, resolve_database
+from monitor.config_resolve import resolve, resolve_database
 from monitor.config_schema import json_schema
 from monitor.config_types import format_duration, parse_duration, web_url
 from monitor.config_values import (
@@ -27,6 +27,8 @@ from monitor.config_values import (
     SitemapSettings,
     StdoutAlert,
     WebhookAlert,
+    default_name,
+    free_name,
 )
 
 __all__ = [

@@ -6,7 +6,7 @@ import dataclasses
 import fnmatch
 import re
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,8 +27,9 @@ from monitor.config_values import (
     Site,
     StdoutAlert,
     WebhookAlert,
+    default_name,
+    free_name,
 )
-from monitor.core.url import host_of
 
 DEFAULT_DATABASE = "sqlite:///monitor.db"
 
@@ -283,6 +284,7 @@ def _site(tree: Tree, model: schema.SiteModel, defaults: Settings, place: Place)
         for number, source in enumerate(sources or ()):
             if source.model_fields_set != {"url"}:
                 overrides.append((source.url, _settings(tree, settings, source, (*place, key, number))))
+    _of_one_kind(tree, lists, place)
     _unique(tree, model.hosts or (), (*place, "hosts"))
     _keepable(tree, model, place)
     return Site(
@@ -314,6 +316,18 @@ def _unique(tree: Tree, values: Iterable[str], place: Place) -> None:
             tree.report((*place, number), f"is listed twice; first in line {tree.line((*place, first))}")
 
 
+def _of_one_kind(tree: Tree, lists: Mapping[str, Sequence[str] | None], place: Place) -> None:
+    """An address is one source, read as one kind."""
+    seen: dict[str, tuple[str, int]] = {}
+    for key, urls in lists.items():
+        for number, url in enumerate(urls or ()):
+            first, at = seen.setdefault(url, (key, number))
+            if first != key:
+                line = tree.line((*place, first, at))
+                message = f"is listed under {first!r}, too (line {line}); name it under {first!r} or {key!r}, not both"
+                tree.report((*place, key, number), message)
+
+
 def _keepable(tree: Tree, model: schema.SiteModel, place: Place) -> None:
     """A promise about a kind of source that the site has none of could only ever be broken."""
     absent = {
@@ -326,23 +340,6 @@ def _keepable(tree: Tree, model: schema.SiteModel, place: Place) -> None:
         why = absent[promise.in_]
         if why:
             tree.report((*place, "expect", number, "in"), f"{promise.in_!r} can never list a page: {why}")
-
-
-def default_name(url: str) -> str:
-    """The name of a site that was given none: the host of its URL without ``www.``."""
-    name = re.sub(r"[^a-z0-9._-]+", "-", host_of(url).removeprefix("www.")).strip("-._")
-    return name[:100] or "site"
-
-
-def free_name(name: str, taken: Iterable[str], mark: str) -> str:
-    """`name`, or `name` with `mark` and the lowest number from 2 on that is not `taken`."""
-    names = set(taken)
-    number = 2
-    result = name
-    while result in names:
-        result = f"{name}{mark}{number}"
-        number += 1
-    return result
 
 
 def _alerts(tree: Tree, items: list[Any], sites: list[Site | None]) -> tuple[Alert, ...]:

@@ -6,6 +6,8 @@ Intervals are seconds.
 from __future__ import annotations
 
 import fnmatch
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -235,3 +237,20 @@ class Config:
     def site(self, name: str) -> Site | None:
         """The site of this name, or None."""
         return next((site for site in self.sites if site.name == name), None)
+
+
+def default_name(url: str) -> str:
+    """The name of a site that was given none: the host of its URL without ``www.``."""
+    name = re.sub(r"[^a-z0-9._-]+", "-", host_of(url).removeprefix("www.")).strip("-._")
+    return name[:100] or "site"
+
+
+def free_name(name: str, taken: Iterable[str], mark: str) -> str:
+    """`name`, or `name` with `mark` and the lowest number from 2 on that is not `taken`."""
+    names = set(taken)
+    number = 2
+    result = name
+    while result in names:
+        result = f"{name}{mark}{number}"
+        number += 1
+    return result

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urljoin, urlsplit
 
 from monitor.core import discovery
 from monitor.core.decode import decode
@@ -13,7 +12,7 @@ from monitor.core.feed import parse_feed
 from monitor.core.http import Reply, describe
 from monitor.core.robots import Robots, parse_robots
 from monitor.core.sitemap import parse_sitemap
-from monitor.core.url import page_key
+from monitor.core.url import absolute, page_key
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.model import NotAFeed, NotASitemap, SourceKind
 
@@ -64,16 +63,18 @@ async def discover(url: str, *, fetcher: Fetcher | None = None, policy: FetchPol
 
     Sitemaps: the robots.txt's lines, else `/sitemap.xml` and its relatives; feeds: the home page's
     `link rel=alternate`, else `/feed` and its relatives. Never raises for what servers do: `problems` says what could
-    not be read. Without a `fetcher` one is opened for this call.
+    not be read. Without a `fetcher` one is opened for this call. ValueError: `url` is no address of the web.
     """
     if fetcher is None:
         async with Fetcher(policy or default_policy()) as own:
             return await discover(url, fetcher=own, policy=policy)
     base = url if "://" in url else f"https://{url}"
-    home_task = fetcher.get(base, policy=policy, accept="text/html, */*;q=0.8")
-    robots_url = urljoin(base, "/robots.txt")
+    robots_url = absolute("/robots.txt", base)
+    if robots_url is None:
+        raise ValueError(f"{url!r} is no http or https URL")
     home, robots_reply = await asyncio.gather(
-        home_task, fetcher.get(robots_url, policy=policy, accept="text/plain, */*;q=0.5")
+        fetcher.get(base, policy=policy, accept="text/html, */*;q=0.8"),
+        fetcher.get(robots_url, policy=policy, accept="text/plain, */*;q=0.5"),
     )
     problems = []
     robots = None
@@ -115,10 +116,10 @@ async def _sitemaps(
     kept = [f for f in found if f is not None]
     if any(f.ok for f in kept):
         return kept
-    guesses = [(urljoin(home, path), f"well-known path {path}") for path in discovery.WELL_KNOWN_SITEMAPS]
+    guesses = [(absolute(path, home), f"well-known path {path}") for path in discovery.WELL_KNOWN_SITEMAPS]
     seen = {f.url for f in kept}
     for url, how in guesses:
-        if url in seen:
+        if url is None or url in seen:
             continue
         guess = await try_sitemap(fetcher, policy, url, how, guessed=True)
         if guess is not None and guess.ok:
@@ -139,7 +140,7 @@ async def try_sitemap(
         return Found(url, "sitemap", how, verdict=str(error), guessed=guessed)
     rows = len(sitemap.rows)
     news = sum(1 for row in sitemap.rows if row.news is not None)
-    by_name = not rows and "news" in urlsplit(url).path.rsplit("/", 1)[-1].casefold()
+    by_name = not rows and "news" in url.partition("?")[0].rsplit("/", 1)[-1].casefold()
     kind: SourceKind = "news_sitemap" if (rows and news * 2 >= rows) or by_name else "sitemap"
     return Found(url, kind, how, size=rows, form=sitemap.kind, guessed=guessed)
 
@@ -159,7 +160,10 @@ async def _feeds(fetcher: Fetcher, policy: FetchPolicy | None, base: str, home: 
     if itself is not None and itself.ok:
         return [itself]
     for path in discovery.WELL_KNOWN_FEEDS:
-        guess = await try_feed(fetcher, policy, urljoin(home, path), f"well-known path {path}", guessed=True)
+        url = absolute(path, home)
+        if url is None:
+            break
+        guess = await try_feed(fetcher, policy, url, f"well-known path {path}", guessed=True)
         if guess is not None and guess.ok:
             return [*found, guess]
     return found

@@ -10,40 +10,42 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
 from sqlalchemy import Connection
 
+from monitor import faults
 from monitor.config import Config, Site
 from monitor.core.health import Outcome
 from monitor.deliver import sinks
 from monitor.deliver.outbox import Deliverer, Tally
-from monitor.discover_site import Discovered, discover
 from monitor.fetch import Fetcher, FetchPolicy
+from monitor.find_sources import configured, find_sources, wants_discovery
 from monitor.keep_promises import check_promises
-from monitor.model import SourceKind
+from monitor.lanes import Lane, Lanes, lane_of, width
 from monitor.parse_pool import ParsePool
 from monitor.poll_feed import poll_feed
 from monitor.poll_page import RobotsCache, check_pages
 from monitor.poll_tree import poll_tree
 from monitor.pricing import FIRST_RENEW, RENEW, renew_prices
 from monitor.runtime import Runtime
+from monitor.store import events as event_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database, StoreError
-from monitor.store.sources import DocumentRow, SourceRow
+from monitor.store.due import due_sources, next_due
+from monitor.store.sources import DocumentRow, SiteRow, SourceRow
 
 log = logging.getLogger("monitor")
 
-REDISCOVER = 86400.0
-"""A site's robots.txt and home page are looked at again once a day: new sections bring new feeds."""
-
-DISCOVER_RETRY = 900.0
 ROUND = 0.02
 """Seconds between two looks at what is due, at least."""
+
+PASSED = 500
+"""Due sources that a look passes over, for their hosts have enough to do, before it counts as two: the looks at what
+thousands of feeds of one host leave waiting must not be what the store spends its time on."""
 
 STOP_SECONDS = 8.0
 """How long polls under way may go on after a stop was asked for; what is cut off then is simply polled again."""
@@ -59,6 +61,10 @@ class Pass:
     problems: list[str] = field(default_factory=list)
     delivered: int = 0
     pending: int = 0
+
+
+class UnusableConfigError(ValueError):
+    """A configuration that is right as it stands cannot be used here. The message is a sentence for the user."""
 
 
 class Engine:
@@ -82,31 +88,40 @@ class Engine:
         self._stream = stream
         self._progress = progress
         self._checking: set[str] = set()
+        self._lanes: dict[int, Lane] = {}
+        self._pause = ROUND
 
     async def use(self, config: Config) -> None:
-        """Take a configuration into force, at the start and again on a reload. Raises ValueError if it cannot be."""
+        """Take a configuration into force, at the start and on a reload. Raises UnusableConfigError if it cannot be."""
         run = self._run
         policy = FetchPolicy(
             user_agent=config.defaults.user_agent,
             allow_private_networks=config.defaults.allow_private_networks,
             proxy=config.defaults.proxy,
         )
-        endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
+        try:
+            endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
+        except ValueError as error:
+            raise UnusableConfigError(str(error)) from error
         now = run.clock()
 
-        def sync(connection: Connection) -> None:
+        def sync(connection: Connection) -> dict[str, SiteRow]:
+            event_store.sync_endpoints(connection, [(a.name, sinks.address_hash(a)) for a in config.alerts])
             source_store.sync_sites(connection, [(s.name, s.url) for s in config.sites], now)
             rows = source_store.sites(connection)
             for site in config.sites:
                 row = rows[site.name]
-                named = [(kind, url, "config") for kind, urls in _configured(site) if urls is not None for url in urls]
-                source_store.sync_sources(connection, row.id, named, now, origins="config")
-                for kind, urls in _configured(site):
-                    if urls is not None:
-                        source_store.rest_discovered(connection, row.id, [kind])
-            run.rows = rows
+                named = [(kind, url, "config") for kind, urls in configured(site) for url in urls or ()]
+                rested = source_store.sync_sources(connection, row.id, named, now, origins="config")
+                listed = [kind for kind, urls in configured(site) if urls is not None]
+                source_store.rest_discovered(connection, row.id, listed)
+                source_store.settle_indexed(connection, row.id)
+                if rested and wants_discovery(site):
+                    # What the configuration names no more may be what it now leaves to be found.
+                    source_store.set_site(connection, row.id, discovery_next_at=now)
+            return source_store.sites(connection)
 
-        await run.db.run(sync)
+        run.rows = await run.db.run(sync)
         # Only now: whoever looks at a site of the configuration in force finds its row, also while this was under way.
         run.use(config)
         self._deliverer.use(endpoints)
@@ -118,9 +133,35 @@ class Engine:
 
         `everything` ignores the schedule, but not Retry-After, and not a source that is gone.
         """
-        result = Pass()
-        await self._discover_all(result)
-        await renew_prices(self._run)
+        result, run = Pass(), self._run
+        await self._safely(result, "discovery", self._discover_all(result))
+        await self._safely(result, "the price of polls", renew_prices(run))
+        await self._poll_all(result, everything=everything)
+        await self._safely(result, "the price of polls", renew_prices(run))  # what was read first has a rate by now
+        await self._safely(result, "promises", check_promises(run))
+        names = {row.id: name for name, row in run.rows.items()}
+        for site_id in await run.db.run(lambda c: page_store.sites_with_checks(c, run.clock())):
+            name = names.get(site_id)
+            if name in run.sites:
+                await self._safely(result, f"the pages of {name}", check_pages(run, self._robots, name))
+        tally = await self._deliverer.attempt()
+        result.delivered, result.pending = tally.delivered, tally.failed
+        off = await run.db.run(event_store.disabled_endpoints)
+        errors = {name: f"is disabled, nothing is sent to it: {reason}" for name, reason in off} | tally.errors
+        result.problems += [f"{name}: {error}" for name, error in errors.items()]
+        return result
+
+    async def _safely(self, result: Pass, what: str, work: Awaitable[object]) -> None:
+        """Do one part of a pass. A fault of ours in it is named, and keeps no other part from being done."""
+        try:
+            await work
+        except Exception as fault:
+            if isinstance(faults.cause(fault), StoreError):
+                raise faults.cause(fault) from fault
+            log.exception("%s: a fault of the monitor's own", what)
+            result.problems.append(f"{what}: {faults.sentence(fault)}")
+
+    async def _poll_all(self, result: Pass, *, everything: bool) -> None:
         now = self._run.clock()
 
         def choose(connection: Connection) -> list[SourceRow]:
@@ -130,31 +171,20 @@ class Engine:
 
         todo = await self._run.db.run(choose)
         roots = await self._roots(todo)
-        gate = asyncio.Semaphore(self._run.config.defaults.concurrency.total)
+        total = self._run.config.defaults.concurrency.total
+        gate = asyncio.Semaphore(total)
+        lanes: dict[Lane, asyncio.Semaphore] = {}
 
         async def one(source: SourceRow) -> None:
-            async with gate:
+            lane = lane_of(source.kind, source.url)
+            if lane not in lanes:
+                lanes[lane] = asyncio.Semaphore(width(self._run.sites[source.site], source.url, total))
+            async with lanes[lane], gate:
                 outcome = await self._poll(source, roots.get(source.id), everything=everything)
             self._note(result, source, outcome)
             self._progress(f"{result.polled} of {len(todo)} sources read")
 
-        await asyncio.gather(*(one(source) for source in todo))
-        await renew_prices(self._run)  # what was read for the first time has a rate by now
-        await check_promises(self._run)
-        names = {row.id: name for name, row in self._run.rows.items()}
-        asked_at = self._run.clock()
-        for site_id in await self._run.db.run(lambda c: page_store.sites_with_checks(c, asked_at)):
-            if names.get(site_id) in self._run.sites:
-                await check_pages(self._run, self._robots, names[site_id])
-        tally = await self._deliverer.attempt()
-        result.delivered, result.pending = tally.delivered, tally.failed
-        result.problems += [f"{name}: {error}" for name, error in tally.errors.items()]
-        return result
-
-    @property
-    def stdout_closed(self) -> bool:
-        """Whether the reader of standard output has gone."""
-        return self._deliverer.closed.is_set()
+        await asyncio.gather(*(one(source) for source in todo if source.site in self._run.sites))
 
     # ---------------------------------------------------------------- the daemon
 
@@ -165,7 +195,12 @@ class Engine:
         wake = asyncio.Event()
         keepers = [
             asyncio.create_task(work)
-            for work in (self._deliverer.run(), self._keep_prices(), self._keep_promises(), stop.wait())
+            for work in (
+                self._deliverer.run(),
+                self._keep(renew_prices, FIRST_RENEW, RENEW),
+                self._keep(check_promises, 1.0, 1.0),
+                stop.wait(),
+            )
         ]
         for keeper in keepers:
             keeper.add_done_callback(lambda _task: wake.set())
@@ -177,7 +212,7 @@ class Engine:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(wake.wait(), wait)
                 # Polls end many at a time, as their group is committed: the rest of them need no round of their own.
-                await asyncio.sleep(ROUND)
+                await asyncio.sleep(self._pause)
                 for task in [task for task in others if task.done()]:
                     others.discard(task)
                     task.result()
@@ -195,44 +230,54 @@ class Engine:
             if isinstance(end, Exception):
                 raise end
 
-    async def _keep_promises(self) -> None:
+    async def _keep(self, work: Callable[[Runtime], Awaitable[object]], first: float, later: float) -> None:
+        """Do `work` now, after `first` seconds, and then every `later`; a fault of ours in it ends nothing else."""
+        pause = first
         while True:
-            await check_promises(self._run)
-            await asyncio.sleep(1.0)
-
-    async def _keep_prices(self) -> None:
-        await renew_prices(self._run)
-        await asyncio.sleep(FIRST_RENEW)
-        while True:
-            await renew_prices(self._run)
-            await asyncio.sleep(RENEW)
+            try:
+                await work(self._run)
+            except StoreError:
+                raise
+            except Exception:
+                log.exception("a fault of the monitor's own")
+                pause = max(pause, 60.0)
+            await asyncio.sleep(pause)
+            pause = later
 
     async def _start_due(
         self, polls: dict[int, asyncio.Task[None]], others: set[asyncio.Task[None]], wake: asyncio.Event
     ) -> float:
         """Start due polls and checks of pages while there is room; returns how long nothing more can be due."""
         for number in [n for n, task in polls.items() if task.done()]:
+            self._lanes.pop(number, None)
             polls.pop(number).result()
-        room = 2 * self._run.config.defaults.concurrency.total - len(polls)
+        total = self._run.config.defaults.concurrency.total
+        room = 2 * total - len(polls)
         if room <= 0:
             return 60.0
         now = self._run.clock()
         busy = set(polls)
+        lanes = Lanes([self._lanes[number] for number in polls], total)
+
+        def take(number: int, name: str, kind: str, url: str) -> bool:
+            site = self._run.sites.get(name)
+            return number not in busy and site is not None and lanes.take(site, kind, url)
 
         def choose(
             connection: Connection,
-        ) -> tuple[list[SourceRow], dict[int, DocumentRow], float | None, list[int]]:
-            due = source_store.due_sources(connection, now, busy, room)
+        ) -> tuple[list[SourceRow], int, dict[int, DocumentRow], float | None, list[int]]:
+            due, passed = due_sources(connection, now, room, take)
             roots = source_store.root_documents(connection, [s.id for s in due])
-            later = source_store.next_due(connection, busy | {s.id for s in due})
-            return due, roots, later, page_store.sites_with_checks(connection, now)
+            later = next_due(connection, now)
+            return due, passed, roots, later, page_store.sites_with_checks(connection, now)
 
-        due, roots, later, questions = await self._run.db.run(choose)
+        due, passed, roots, later, questions = await self._run.db.run(choose)
+        self._pause = ROUND * (1.0 + passed / PASSED)
         for source in due:
-            if source.site in self._run.sites:
-                task = asyncio.create_task(self._poll_quietly(source, roots.get(source.id)))
-                task.add_done_callback(lambda _task: wake.set())
-                polls[source.id] = task
+            task = asyncio.create_task(self._poll_quietly(source, roots.get(source.id)))
+            task.add_done_callback(lambda _task: wake.set())
+            polls[source.id] = task
+            self._lanes[source.id] = lane_of(source.kind, source.url)
         if questions:
             self._start_checks(questions, others, wake)
         if len(due) == room:
@@ -244,7 +289,7 @@ class Engine:
         for site in self._run.config.sites:
             row = self._run.rows[site.name]
             name = f"discover {site.name}"
-            if (row.discovery_next_at or 0.0) > now or name in self._checking or not _wants_discovery(site):
+            if (row.discovery_next_at or 0.0) > now or name in self._checking or not wants_discovery(site):
                 continue
             self._checking.add(name)
             self._spawn(others, wake, name, self._discover(site))
@@ -283,18 +328,16 @@ class Engine:
 
     async def _poll(self, source: SourceRow, document: DocumentRow | None, *, everything: bool = False) -> Outcome:
         """Poll one source. A fault of ours costs that source this poll, and nobody else anything."""
+        if source.site not in self._run.sites:
+            return Outcome("unchanged")  # it left the configuration since it was found due
         try:
             if source.kind == "feed":
                 return await poll_feed(self._run, source, document)
             return await poll_tree(self._run, source, everything=everything)
-        except StoreError:
-            raise  # what cannot be remembered must not be asked again and again: the process ends
-        except Exception as error:
-            log.exception("%s: this poll failed by a fault of the monitor's own", source.url)
-            delay = 300.0 * (1.0 + random.random())  # noqa: S311 - spreads retries, guards nothing
-            again = self._run.clock() + delay
-            await self._run.db.run(lambda c: source_store.set_source(c, source.id, next_at=again))
-            return Outcome("failed", None, f"internal error: {error}")
+        except Exception as fault:
+            if isinstance(faults.cause(fault), StoreError):
+                raise faults.cause(fault) from fault  # what cannot be remembered must not be asked again and again
+            return await faults.note_poll(self._run, source, fault)
 
     @staticmethod
     def _note(result: Pass, source: SourceRow, outcome: Outcome) -> None:
@@ -315,55 +358,16 @@ class Engine:
         sites = [
             site
             for site in self._run.config.sites
-            if _wants_discovery(site) and (self._run.rows[site.name].discovery_next_at or 0.0) <= now
+            if wants_discovery(site) and (self._run.rows[site.name].discovery_next_at or 0.0) <= now
         ]
-        await asyncio.gather(*(self._discover(site, result) for site in sites))
+        for site, problem in zip(sites, await asyncio.gather(*map(self._discover, sites)), strict=True):
+            if problem is not None:
+                result.problems.append(f"{site.url}: {problem}")
 
-    async def _discover(self, site: Site, result: Pass | None = None) -> None:
-        """Look for the sources that the configuration does not name."""
-        run = self._run
+    async def _discover(self, site: Site) -> str | None:
         self._progress(f"looking for feeds and sitemaps of {site.url}")
-        found = await discover(site.url, fetcher=run.fetcher, policy=run.policy(site))
-        now = run.clock()
-        wanted = _chosen(site, found)
-        row = run.rows[site.name]
-        nothing = not wanted and not any(urls for _kind, urls in _configured(site))
-        error = None
-        if nothing:
-            error = "; ".join(found.problems) or "no feed and no sitemap found; name them under feeds: or sitemaps:"
-            if result is not None:
-                result.problems.append(f"{site.url}: {error}")
-            log.warning("%s: %s", site.url, error)
-        again = now + (DISCOVER_RETRY if nothing or found.problems else REDISCOVER)
-
-        def commit(connection: Connection) -> None:
-            source_store.sync_sources(connection, row.id, wanted, now, origins="discovery")
-            source_store.set_site(connection, row.id, discovered_at=now, discovery_next_at=again, discovery_error=error)
-            run.rows = source_store.sites(connection)
-
-        await run.db.run(commit)
+        return await find_sources(self._run, site)
 
     async def deliver(self) -> Tally:
         """One delivery attempt of what is pending."""
         return await self._deliverer.attempt()
-
-
-def _configured(site: Site) -> list[tuple[SourceKind, tuple[str, ...] | None]]:
-    return [("feed", site.feeds), ("sitemap", site.sitemaps), ("news_sitemap", site.news_sitemaps)]
-
-
-def _wants_discovery(site: Site) -> bool:
-    return site.feeds is None or site.sitemaps is None
-
-
-def _chosen(site: Site, found: Discovered) -> list[tuple[SourceKind, str, str]]:
-    """Which of the sources found are watched, of the kinds that the configuration leaves open: those that work, and
-    those that the site itself names and that only could not be read just now."""
-    chosen: list[tuple[SourceKind, str, str]] = []
-    if site.feeds is None:
-        chosen += [("feed", f.url, f.how) for f in found.feeds if f.ok or f.transient]
-    if site.sitemaps is None:
-        chosen += [("sitemap", f.url, f.how) for f in found.sitemaps if f.ok or f.transient]
-    if site.news_sitemaps is None and site.sitemaps is None:
-        chosen += [("news_sitemap", f.url, f.how) for f in found.news_sitemaps if f.ok or f.transient]
-    return chosen

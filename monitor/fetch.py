@@ -19,7 +19,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from monitor.core.address import Address, address_of, follow
 from monitor.core.decode import BOMB_BYTES, BOMB_RATIO, CappedInflate
 from monitor.core.http import Failure, Redirect, Reply, Validators, conditional_headers
-from monitor.guard import allowed_by_name
+from monitor.guard import PERMIT, allowed_by_name
 from monitor.transport import AiohttpTransport, Answer, Resolver, TransportFailure
 from monitor.turns import Turns
 
@@ -185,7 +185,7 @@ class Fetcher:
         except ValueError as error:
             return _failed(url, "protocol", _shown(str(error)))
         if policy.proxy and not policy.allow_private_networks and not allowed_by_name(to.host):
-            text = f"{to.host} is not a public address; allow_private_networks: true would permit it"
+            text = f"{to.host} is not a public address; {PERMIT}"
             return _failed(url, "blocked", text)
         name = f"{to.host.rstrip('.')}:{to.port or ''}"
         await self._turns.take(name, policy.per_host, policy.host_delay)

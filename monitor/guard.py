@@ -8,6 +8,9 @@ from typing import Any
 
 BLOCKED = "is not a public address"
 
+PERMIT = "`allow_private_networks: true` in sites.yaml, or the option --allow-private-networks, would permit it"
+"""What to do about a refusal, for those who have a configuration and those who gave a command."""
+
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
 _GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # the one block IANA assigns from, RFC 4291
 _NEVER = tuple(

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from monitor import schedule
+from monitor.config import Site
 from monitor.core.decode import decode
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import Reply, Validators, describe, freshness, permanent_target, renew, verdict
@@ -38,7 +39,7 @@ ACCEPT = "application/rss+xml, application/atom+xml, application/feed+json, appl
 
 async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | None) -> Outcome:
     """Read one feed and commit what it says; returns how it went. Never raises for what the server does."""
-    site = run.sites[source.site]
+    site = run.sites[source.site]  # looked up once: a reload may take it away at any time
     if document is None:
         document = await run.db.run(
             lambda c: source_store.add_document(c, source.id, source.url, "feed", None, quiet=True)
@@ -49,38 +50,40 @@ async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | Non
         source.url,
         validators=None if full else document.validators(),
         accept=ACCEPT,
-        policy=run.policy(site),
+        policy=run.policy(site, source.known_as),
     )
     now = run.clock()
     kind = verdict(reply)
     outcome = Outcome("failed", reply.status, describe(reply))
     if kind == "unchanged":
-        return await _unchanged(run, source, document, reply, now)
+        return await _unchanged(run, site, source, document, reply, now)
     if kind == "modified":
         data = decode(reply.body)
         digest = sha256(data.data).hexdigest()
         if reply.complete and data.complete and digest == document.body_hash:
-            return await _unchanged(run, source, document, reply, now)
+            return await _unchanged(run, site, source, document, reply, now)
         try:
             feed = await run.pool.feed(data.data, reply.final_url or source.url, reply.headers.get("content-type"))
         except (NotAFeed, ParseCrash) as error:
             outcome = Outcome("failed", reply.status, str(error))
         else:
             whole = reply.complete and data.complete and feed.complete
-            return await _modified(run, source, document, reply, replace(feed, complete=whole), digest, now)
+            return await _modified(run, site, source, document, reply, replace(feed, complete=whole), digest, now)
     elif kind == "gone":
         outcome = Outcome("gone", reply.status, describe(reply))
     elif kind == "throttled":
         outcome = Outcome("throttled", reply.status, describe(reply))
-    return await _failed(run, source, reply, outcome, now)
+    return await _failed(run, site, source, reply, outcome, now)
 
 
-async def _unchanged(run: Runtime, source: SourceRow, document: DocumentRow, reply: Reply, now: float) -> Outcome:
+async def _unchanged(
+    run: Runtime, site: Site, source: SourceRow, document: DocumentRow, reply: Reply, now: float
+) -> Outcome:
     outcome = Outcome("unchanged", reply.status, None, permanent_target(reply))
     poll = schedule.Poll(
         at=_utc(now), entries=[], new=0, size=0, modified=False, failed=False, hints=hints_of(reply, None, now)
     )
-    values, drafts = source_values(run, source, outcome, poll, reply, now)
+    values, drafts = source_values(run, site, source, outcome, poll, reply, now)
     confirmed = Write(
         source_store.DOCUMENT_CONFIRMED, confirmation(document, renew(document.validators(), reply), reply, now)
     )
@@ -93,7 +96,7 @@ async def _unchanged(run: Runtime, source: SourceRow, document: DocumentRow, rep
         connection.execute(source_store.SOURCE_POLLED, values)
         pending = page_store.pending_entries(connection, document.id)
         changes = confirm_absences(
-            pending, document=document.memory(), rules=run.rules(run.sites[source.site]), now=_utc(now)
+            pending, document=document.memory(), rules=run.rules(site, source.known_as), now=_utc(now)
         )
         page_store.apply(connection, source.site_id, document.id, changes, now)
         page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
@@ -107,13 +110,20 @@ async def _unchanged(run: Runtime, source: SourceRow, document: DocumentRow, rep
 
 
 async def _modified(
-    run: Runtime, source: SourceRow, document: DocumentRow, reply: Reply, feed: Feed, digest: str, now: float
+    run: Runtime,
+    site: Site,
+    source: SourceRow,
+    document: DocumentRow,
+    reply: Reply,
+    feed: Feed,
+    digest: str,
+    now: float,
 ) -> Outcome:
     outcome = Outcome("modified", reply.status, None, permanent_target(reply))
     if not feed.complete:
         problem = feed.problems[0].message if feed.problems else "the transfer was cut short"
         outcome = Outcome("partial", reply.status, f"read in part: {problem}")
-    rules = run.rules(run.sites[source.site])
+    rules = run.rules(site, source.known_as)
 
     def commit(connection: Connection) -> tuple[Changes, list[Draft]]:
         changes = _reconcile(connection, source, document, feed, rules, now)
@@ -126,7 +136,7 @@ async def _modified(
             failed=False,
             hints=hints_of(reply, feed, now),
         )
-        values, drafts = source_values(run, source, outcome, poll, reply, now)
+        values, drafts = source_values(run, site, source, outcome, poll, reply, now)
         drafts = changes.events + drafts
         if changes.baseline:
             drafts = [*baseline(run, connection, source, feed.size, 1, reply.seconds, now), *drafts]
@@ -218,11 +228,11 @@ def baseline(
     ]
 
 
-async def _failed(run: Runtime, source: SourceRow, reply: Reply, outcome: Outcome, now: float) -> Outcome:
+async def _failed(run: Runtime, site: Site, source: SourceRow, reply: Reply, outcome: Outcome, now: float) -> Outcome:
     poll = schedule.Poll(
         at=_utc(now), entries=[], new=0, size=0, modified=False, failed=True, hints=hints_of(reply, None, now)
     )
-    values, drafts = source_values(run, source, outcome, poll, reply, now)
+    values, drafts = source_values(run, site, source, outcome, poll, reply, now)
     if not drafts:
         await run.db.write(Write(source_store.SOURCE_POLLED, values))
         return outcome
@@ -240,7 +250,7 @@ GONE_RECHECK = 7 * 86400.0
 
 
 def source_values(
-    run: Runtime, source: SourceRow, outcome: Outcome, poll: schedule.Poll, reply: Reply, now: float
+    run: Runtime, site: Site, source: SourceRow, outcome: Outcome, poll: schedule.Poll, reply: Reply, now: float
 ) -> tuple[dict[str, Any], list[Draft]]:
     """What a poll of a feed writes of its source: health, schedule, the next poll and why; and the events of it."""
     health, drafts = after_poll(
@@ -251,7 +261,7 @@ def source_values(
         url=source.url,
         now=now,
     )
-    policy = policy_of(run, run.sites[source.site], source.url)
+    policy = policy_of(run, site, source.url)
     known = schedule.loads(source.schedule) if source.schedule else schedule.start(policy, source.id, run.population)
     state = schedule.observe(schedule.with_policy(known, policy), poll, run.population)
     decision = schedule.decide(state, _utc(now))

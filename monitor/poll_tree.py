@@ -41,7 +41,7 @@ async def poll_tree(run: Runtime, source: SourceRow, *, everything: bool = False
     `everything` reads cold files, too, whose turn it is not (`walk.is_cold`).
     """
     site = run.sites[source.site]
-    confirm = run.rules(site).confirm_missing
+    confirm = run.rules(site, source.known_as).confirm_missing
 
     def load(connection: Connection) -> tuple[dict[str, DocumentRow], set[str], bool]:
         documents = source_store.documents(connection, source.id)
@@ -161,7 +161,7 @@ def _judge_tree(connection: Connection, walk: Walk, now: float) -> str | None:
         return f"lists {rows} pages where it had {max(memory.counts)}; waiting for a further read"
     counts = [*memory.counts, rows][-5:]
     source_store.set_source(connection, source.id, counts=json.dumps({"counts": counts, "suspect": None}))
-    rules = walk.run.rules(walk.site)
+    rules = walk.run.rules(walk.site, source.known_as)
     retire_unlisted(connection, source, walk.documents.values(), set(walk.visited), rules.confirm_missing, now)
     if source.kind == "news_sitemap":
         return None  # what leaves it has aged out

@@ -41,26 +41,28 @@ class Runtime:
         self.sites = {site.name: site for site in config.sites}
         self.routes = [Route(alert.name, _takes(alert)) for alert in config.alerts]
 
-    def policy(self, site: Site) -> FetchPolicy:
-        """How to fetch for a site."""
+    def policy(self, site: Site, url: str | None = None) -> FetchPolicy:
+        """How to fetch for a site, or for its source that the configuration knows as `url`."""
+        settings = site.settings if url is None else site.source_settings(url)
         return FetchPolicy(
-            user_agent=site.user_agent,
-            allow_private_networks=site.allow_private_networks,
-            proxy=site.proxy,
+            user_agent=settings.user_agent,
+            allow_private_networks=settings.allow_private_networks,
+            proxy=settings.proxy,
             total=self.config.defaults.concurrency.total,
-            per_host=site.concurrency.per_host,
-            host_delay=site.concurrency.host_delay,
+            per_host=settings.concurrency.per_host,
+            host_delay=settings.concurrency.host_delay,
         )
 
-    def rules(self, site: Site) -> Rules:
-        """What of a site's configuration the reconciler needs."""
+    def rules(self, site: Site, url: str | None = None) -> Rules:
+        """What the reconciler needs of the configuration of a site, or of its source known as `url`."""
+        settings = site.settings if url is None else site.source_settings(url)
         row = self.rows.get(site.name)
         hosts = site.own_hosts | (row.announced_hosts if row else frozenset())
         return Rules(
             site=site.name,
             scope=Scope(hosts, tuple(site.include), tuple(site.exclude)),
-            confirm_missing=site.sitemap.confirm_missing,
-            alert_baseline=site.baseline == "alert",
+            confirm_missing=settings.sitemap.confirm_missing,
+            alert_baseline=settings.baseline == "alert",
             verify=site.changes.verify,
             sample=site.changes.sample,
             since_at=row.watching_since_at if row else None,

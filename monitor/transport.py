@@ -26,7 +26,7 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from monitor.core.address import Address, address_of
-from monitor.guard import BLOCKED, guarded_socket, open_socket
+from monitor.guard import BLOCKED, PERMIT, guarded_socket, open_socket
 
 MAX_HEADER_LINE = 65_536
 _LONGEST_NAME = 200
@@ -270,7 +270,7 @@ def failure_of(error: Exception, host: str, proxied: bool = False) -> TransportF
     cause: Any = getattr(error, "os_error", None) or error
     host = host[:_LONGEST_NAME]
     if isinstance(error, OSError) and BLOCKED in f"{error} {cause}":
-        text = f"{host} is at an address that is not public; allow_private_networks: true would permit it"
+        text = f"{host} is at an address that is not public; {PERMIT}"
         return TransportFailure("blocked", text)
     if isinstance(error, (aiohttp.ClientSSLError, ssl.SSLError)):
         return TransportFailure("tls", f"no secure connection to {host}: {_reason(error)}")

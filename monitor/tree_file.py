@@ -59,7 +59,7 @@ async def read_file(walk: Walk, url: str, parent: str | None) -> Sequence[str]:
         url,
         validators=None if full or document is None else document.validators(),
         accept=ACCEPT,
-        policy=run.policy(walk.site),
+        policy=run.policy(walk.site, walk.source.known_as),
     )
     now = run.clock()
     kind = verdict(reply)
@@ -125,7 +125,7 @@ async def _confirmed(walk: Walk, document: DocumentRow, reply: Reply, now: float
 
 async def _parsed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -> tuple[Outcome, Sequence[str]]:
     run = walk.run
-    rules, memory = run.rules(walk.site), document.memory()
+    rules, memory = run.rules(walk.site, walk.source.known_as), document.memory()
 
     def load(connection: Connection) -> tuple[bytes | None, frozenset[int]]:
         before = listing_store.text_of(connection, document.id)
@@ -190,7 +190,7 @@ def kind_of(listing: ListingRead, document: DocumentRow, source: SourceRow) -> s
 
 def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
     source, document, listing, now = walk.source, read.document, read.listing, read.now
-    rules = walk.run.rules(walk.site)
+    rules = walk.run.rules(walk.site, walk.source.known_as)
     about = [one.id for one in (*listing.new, *listing.changed, *listing.gone)]
     pages = page_store.known_pages(connection, source.site_id, about)
     unknown = {one.id: (one.key, one.row.url) for one in listing.new if one.row and one.id not in pages}

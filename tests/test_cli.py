@@ -114,7 +114,8 @@ def test_discover_shows_what_it_found_and_how(site: Path, room: Newsroom) -> Non
     assert f"{room.url}feed.xml" in [f["url"] for f in found["feeds"]]
     refused = monitor("discover", room.url, cwd=site)
     assert refused.returncode == 1
-    assert "allow_private_networks" in refused.stderr
+    assert "`allow_private_networks: true` in sites.yaml" in refused.stderr
+    assert "--allow-private-networks" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -147,15 +148,44 @@ def test_a_wrong_configuration_is_told_with_its_place_and_exits_2(tmp_path: Path
         (["events", "--format", "csv"], 2, "use jsonl or table"),
         (["events", "--since", "yesterday"], 2, "--since yesterday"),
         (["schema", "cats"], 2, "cats"),
-        (["run", "--once", "--database", "mysql://x/y"], 1, "is not supported"),
+        (["run", "--once", "--database", "mysql://x/y"], 2, "is not supported"),
+        (["status", "--database", "foo"], 2, "not a database URL"),
+        (["status", "--database", "postgresql://u@h:port/x"], 2, "not a database URL"),
+        (["events", "--since", "\u00b2h"], 2, "--since \u00b2h: use a time"),
+        (["discover", "http://[::1"], 2, "'http://[::1' is no URL"),
+        (["discover", "ftp://x"], 2, "'ftp://x' is no http or https URL"),
         (["frobnicate"], 2, "frobnicate"),
     ],
 )
 def test_mistakes_are_one_sentence(site: Path, args: list[str], code: int, sentence: str) -> None:
     done = monitor(*args, cwd=site)
-    assert done.returncode == code
+    assert done.returncode == code, done.stderr
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_fault_of_our_own_is_no_mistake_in_the_configuration(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from monitor import config
+    from monitor.commands import daemon
+    from monitor.deliver import sinks
+    from monitor.engine import Engine
+
+    async def broken(*_: object, **__: object) -> None:
+        raise ValueError("lost")
+
+    def unusable(*_: object) -> None:
+        raise ValueError("an extra is not installed")
+
+    made = config.load(site / "sites.yaml", {})
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "once", broken)
+        with pytest.raises(ValueError, match="lost"):
+            daemon.run(made, made.database, once=True, everything=False)
+    monkeypatch.setattr(sinks, "build", unusable)
+    assert daemon.run(made, made.database, once=True, everything=False) == 2
+    assert capsys.readouterr().err == "monitor: an extra is not installed\n"
 
 
 def test_schema_is_json_schema(tmp_path: Path) -> None:

@@ -152,6 +152,11 @@ BAD = [
         "sites.yaml:3: sites[0].feeds[1]: is listed twice; first in line 3",
     ),
     (
+        site(feeds="[https://a.example/x]") + "    sitemaps: [{url: https://a.example/x}]\n",
+        "sites.yaml:4: sites[0].sitemaps[0]: is listed under 'feeds', too (line 3); "
+        "name it under 'feeds' or 'sitemaps', not both",
+    ),
+    (
         site(hosts="[https://b.example/]"),
         "sites.yaml:3: sites[0].hosts[0]: 'https://b.example/' is a URL; give the host name alone",
     ),

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator
 
 from monitor.config import Config, ConfigError, load
-from monitor.engine import Engine
+from monitor.engine import Engine, UnusableConfigError
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.parse_pool import ParsePool
 from monitor.store.database import Database
@@ -35,7 +35,7 @@ def fetch_policy(config: Config) -> FetchPolicy:
 
 @contextlib.asynccontextmanager
 async def opened(config: Config, db: Database, *, progress: bool = False) -> AsyncIterator[Engine]:
-    """An engine with all its parts, closed again on leaving. Raises ValueError for a configuration it cannot use."""
+    """An engine with all its parts, closed again on leaving. Raises UnusableConfigError."""
     say = _progress if progress and sys.stderr.isatty() else lambda _text: None
     async with Fetcher(fetch_policy(config)) as fetcher:
         with ParsePool() as pool:
@@ -59,7 +59,7 @@ def run(config: Config, database: str, *, once: bool, everything: bool, quiet: b
             if once:
                 return asyncio.run(_once(config, db, everything=everything, quiet=quiet))
             return asyncio.run(_forever(config, db))
-        except ValueError as error:
+        except UnusableConfigError as error:
             print(f"monitor: {error}", file=sys.stderr)  # noqa: T201
             return 2
 
@@ -111,12 +111,20 @@ async def _reload_on(reload: asyncio.Event, config: Config, engine: Engine) -> N
         try:
             fresh = load(config.path, os.environ)
             await engine.use(fresh)
-        except (ConfigError, ValueError) as error:
+        except (ConfigError, UnusableConfigError) as error:
             for line in str(error).splitlines():
                 print(f"monitor: {line}", file=sys.stderr)  # noqa: T201
-            print("monitor: the configuration in force stays as it was", file=sys.stderr)  # noqa: T201
+            _stays()
+        except Exception:
+            # A fault of ours must not be the last that is heard of reloads.
+            log.exception("the configuration could not be taken into force")
+            _stays()
         else:
             log.warning("configuration read again: %d sites", len(fresh.sites))
+
+
+def _stays() -> None:
+    print("monitor: the configuration in force stays as it was", file=sys.stderr)  # noqa: T201
 
 
 def _stop_on_signals() -> asyncio.Event:

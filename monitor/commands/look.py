@@ -14,6 +14,7 @@ from monitor import discover_site as discovery
 from monitor.commands.daemon import fetch_policy, warn_unused
 from monitor.commands.tables import clean, console, print_json
 from monitor.config import Config, Settings, Site
+from monitor.config_types import web_url
 from monitor.discover_site import Discovered, Found
 from monitor.fetch import Fetcher, FetchPolicy
 
@@ -26,8 +27,16 @@ class Trial:
     found: Found
 
 
+class NoAddress(Exception):  # noqa: N818 - it says what it is
+    """What was given is no address of a site. `str(error)` is one sentence for the user."""
+
+
 def discover_site(url: str, *, allow_private_networks: bool, as_json: bool) -> int:
-    """Print what discovery finds; returns the exit code: 1 where nothing usable was found."""
+    """Print what discovery finds; returns the exit code: 1 where nothing usable was found. Raises NoAddress."""
+    try:
+        web_url(url if "://" in url else f"https://{url}")
+    except ValueError as error:
+        raise NoAddress(str(error).format(value=repr(url), raw=url)) from None
     policy = FetchPolicy(user_agent=Settings().user_agent, allow_private_networks=allow_private_networks)
     result = asyncio.run(discovery.discover(url, policy=policy))
     if as_json:
@@ -80,21 +89,16 @@ async def _try_all(config: Config) -> list[Trial]:
 
 
 async def _try_site(fetcher: Fetcher, site: Site) -> list[Trial]:
-    policy = FetchPolicy(
-        user_agent=site.user_agent,
-        allow_private_networks=site.allow_private_networks,
-        proxy=site.proxy,
-        per_host=site.concurrency.per_host,
-        host_delay=site.concurrency.host_delay,
-    )
-    jobs = [discovery.try_feed(fetcher, policy, url, "sites.yaml") for url in site.feeds or ()]
+    jobs = [
+        discovery.try_feed(fetcher, _policy(site.source_settings(url)), url, "sites.yaml") for url in site.feeds or ()
+    ]
     jobs += [
-        discovery.try_sitemap(fetcher, policy, url, "sites.yaml")
+        discovery.try_sitemap(fetcher, _policy(site.source_settings(url)), url, "sites.yaml")
         for url in (*(site.sitemaps or ()), *(site.news_sitemaps or ()))
     ]
     found = list(await asyncio.gather(*jobs))
     if site.feeds is None or site.sitemaps is None:
-        result = await discovery.discover(site.url, fetcher=fetcher, policy=policy)
+        result = await discovery.discover(site.url, fetcher=fetcher, policy=_policy(site.settings))
         more = (result.feeds if site.feeds is None else ()) + (
             result.news_sitemaps + result.sitemaps if site.sitemaps is None else ()
         )
@@ -104,6 +108,16 @@ async def _try_site(fetcher: Fetcher, site: Site) -> list[Trial]:
             problem = "; ".join(result.problems) or "no feed and no sitemap found; name them under feeds: or sitemaps:"
             found.append(Found(site.url, "feed", "discovery", verdict=problem))
     return [Trial(site.name, f) for f in found]
+
+
+def _policy(settings: Settings) -> FetchPolicy:
+    return FetchPolicy(
+        user_agent=settings.user_agent,
+        allow_private_networks=settings.allow_private_networks,
+        proxy=settings.proxy,
+        per_host=settings.concurrency.per_host,
+        host_delay=settings.concurrency.host_delay,
+    )
 
 
 def _print_found(trials: list[Trial], *, with_site: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from monitor.store.database import Database
 from monitor.store.sources import SourceRow
 
 PAGE = 1000
+_SPAN = re.compile(r"([0-9]{1,12}\.?[0-9]{0,6}|\.[0-9]{1,6})([smhdw])", re.ASCII)
 
 
 def print_json(value: Any) -> None:
@@ -59,8 +61,9 @@ def parse_since(text: str, now: float | None = None, name: str = "--since") -> f
     """
     moment = time.time() if now is None else now
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-    if text and text[-1] in units and text[:-1].replace(".", "", 1).isdigit():
-        return moment - float(text[:-1]) * units[text[-1]]
+    back = _SPAN.fullmatch(text)
+    if back is not None:
+        return moment - float(back[1]) * units[back[2]]
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
@@ -106,8 +109,9 @@ def status(url: str, *, as_json: bool) -> None:
     now = time.time()
     with Database(url, exclusive=False, must_exist=True) as db:
         rows = db.call(source_store.all_sources)
-        counts = db.call(source_store.counts_by_source)
+        counts = db.call(lookup.counts_by_source)
         waiting = db.call(event_store.delivery_counts)
+        off = db.call(event_store.disabled_endpoints)
         sites = db.call(source_store.sites)
     data = [source_data(row, *counts.get(row.id, (0, 0)), now) for row in rows]
     if as_json:
@@ -155,6 +159,8 @@ def status(url: str, *, as_json: bool) -> None:
     for name, site in sites.items():
         if site.discovery_error:
             out.print(clean(f"{name}: {site.discovery_error}"))
+    for name, reason in off:
+        out.print(clean(f"{name} is disabled, nothing is sent to it: {reason}"))
     for endpoint, state, count, error in waiting:
         out.print(clean(f"{count} deliveries {state} for {endpoint}" + (f": {error}" if error else "")))
 
@@ -164,7 +170,7 @@ def explain(url: str, subject: str, *, as_json: bool) -> bool:
     now = time.time()
     with Database(url, exclusive=False, must_exist=True) as db:
         matching = [row for row in db.call(lambda c: source_store.all_sources(c, active=False)) if row.url == subject]
-        counts = db.call(source_store.counts_by_source)
+        counts = db.call(lookup.counts_by_source)
         key = page_key(subject)
         pages = db.call(lambda c: lookup.page(c, page_id(key), key))
     answers = [source_data(row, *counts.get(row.id, (0, 0)), now) | _why(row, now) for row in matching]

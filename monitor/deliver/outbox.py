@@ -106,10 +106,12 @@ class Deliverer:
         return total
 
     async def _drain(self, name: str) -> Tally:
-        """Send what one endpoint may have now, batch after batch, until nothing is left or all of it must wait."""
-        tally = Tally()
+        """Send what one endpoint may have now, batch after batch, until nothing is left or all of it must wait.
+
+        What fails waits beyond the instant at which this began: each event is tried once, however long it takes.
+        """
+        tally, now = Tally(), self._clock()
         while not self.closed.is_set():
-            now = self._clock()
             batch = await self._db.run(
                 partial(event_store.pending_deliveries, now=now, endpoints=[name], per_endpoint=BATCH)
             )

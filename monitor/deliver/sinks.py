@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Literal, Protocol, TextIO
 
 from standardwebhooks.webhooks import Webhook
@@ -146,6 +147,13 @@ class NotifySink:
         line = readable(json.loads(item.body))
         sent = await asyncio.to_thread(self._apprise.notify, body=line)
         return Receipt("delivered") if sent else Receipt("failed", "the service did not take the message")
+
+
+def address_hash(alert: Alert) -> str:
+    """Tells whether an endpoint's address is still the same; the address itself may hold a secret."""
+    url = "" if isinstance(alert, StdoutAlert) else alert.url
+    text = url if isinstance(url, str) else url.get_secret_value()
+    return sha256(text.encode()).hexdigest()
 
 
 def build(alerts: Sequence[Alert], fetcher: Fetcher, policy: FetchPolicy, stream: TextIO | None = None) -> list[Sink]:

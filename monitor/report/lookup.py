@@ -1,17 +1,18 @@
-"""All that is known of one page."""
+"""All that is known of one page, and how much of a source."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from monitor.core.listing_pack import Line, parse_line, unpack_lines
 from monitor.core.reconcile import when
 from monitor.core.url import page_key
 from monitor.store import listings as listing_store
-from monitor.store.schema import document, event, sighting, site, source
+from monitor.store.schema import document, event, listing, sighting, site, source
 from monitor.store.schema import page as page_table
 
 
@@ -114,3 +115,27 @@ def _events(connection: Connection, name: str, url: str) -> list[dict[str, Any]]
         .limit(200)
     )
     return [envelope for envelope in map(json.loads, bodies) if envelope["subject"] == url]
+
+
+def counts_by_source(connection: Connection) -> Mapping[int, tuple[int, int]]:
+    """(documents, pages listed now) of each source."""
+    sighted = (
+        select(sighting.c.document_id, func.count().label("rows"))
+        .where(sighting.c.last_at.is_(None))
+        .group_by(sighting.c.document_id)
+        .subquery()
+    )
+    rows = connection.execute(
+        select(
+            document.c.source_id,
+            func.count(document.c.id),
+            func.coalesce(func.sum(func.coalesce(listing.c.rows, sighted.c.rows)), 0),
+        )
+        .select_from(
+            document.outerjoin(listing, listing.c.document_id == document.c.id).outerjoin(
+                sighted, sighted.c.document_id == document.c.id
+            )
+        )
+        .group_by(document.c.source_id)
+    )
+    return {row[0]: (row[1], int(row[2])) for row in rows}

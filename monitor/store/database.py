@@ -64,6 +64,10 @@ class StoreError(Exception):
     """The database cannot be used. The message says what, where and what to do; nothing was changed."""
 
 
+class DatabaseURLError(StoreError):
+    """That is no URL of a database that this program can use: a mistake of usage, not a failure."""
+
+
 def sqlite_path(url: str) -> Path | None:
     """The file of a SQLite URL; None for another database or one in memory."""
     parsed = parse_url(url)
@@ -73,11 +77,11 @@ def sqlite_path(url: str) -> Path | None:
 
 
 def parse_url(url: str) -> URL:
-    """SQLAlchemy's URL; StoreError where it is none."""
+    """SQLAlchemy's URL; DatabaseURLError where it is none."""
     try:
         return make_url(url)
-    except ArgumentError as error:
-        raise StoreError("not a database URL; use sqlite:///PATH or postgresql://...") from error
+    except (ArgumentError, ValueError) as error:
+        raise DatabaseURLError("not a database URL; use sqlite:///PATH or postgresql://...") from error
 
 
 def connect(url: str) -> Engine:
@@ -102,7 +106,7 @@ def connect(url: str) -> Engine:
             return create_engine(parsed.set(drivername="postgresql+psycopg"))
         except ModuleNotFoundError as error:
             raise StoreError("PostgreSQL needs the extra `postgres`: pip install 'monitor[postgres]'") from error
-    raise StoreError(f"{parsed.drivername} is not supported; use sqlite:///PATH or postgresql://...")
+    raise DatabaseURLError(f"{parsed.drivername} is not supported; use sqlite:///PATH or postgresql://...")
 
 
 def _on_sqlite_connect(connection: Any, _record: Any) -> None:

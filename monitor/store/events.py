@@ -50,7 +50,11 @@ class Pending:
 def add_events(
     connection: Connection, site: str, drafts: Sequence[Draft], routes: Sequence[Route], now: float
 ) -> list[Event]:
-    """Write events and their deliveries, in order; part of the transaction that holds the state behind them."""
+    """Write events and their deliveries, in order; part of the transaction that holds the state behind them.
+
+    A disabled endpoint gets none: the event log has what it misses.
+    """
+    off = {name for name, _reason in disabled_endpoints(connection)} if drafts and routes else set()
     events = []
     for draft in drafts:
         made = Event(
@@ -67,7 +71,7 @@ def add_events(
         rows = [
             {"event_seq": seq, "endpoint": route.endpoint, "site": site, "state": "pending", "next_at": now}
             for route in routes
-            if route.takes(made)
+            if route.endpoint not in off and route.takes(made)
         ]
         if rows:
             connection.execute(insert(delivery), rows)
@@ -155,10 +159,33 @@ def _set(connection: Connection, item: Pending, **values: Any) -> None:
     )
 
 
+def sync_endpoints(connection: Connection, wanted: Sequence[tuple[str, str]]) -> None:
+    """Make the stored endpoints those of the configuration, (name, hash of the address) each.
+
+    One whose address changed, or that was away, starts anew: what disabled it is forgotten.
+    """
+    stored = {row.name: row.address for row in connection.execute(select(endpoint))}
+    for name in stored.keys() - {name for name, _address in wanted}:
+        connection.execute(delete(endpoint).where(endpoint.c.name == name))
+    for name, address in wanted:
+        if name not in stored:
+            connection.execute(insert(endpoint).values(name=name, address=address))
+        elif stored[name] != address:
+            anew = {"address": address, "disabled_at": None, "reason": None}
+            connection.execute(update(endpoint).where(endpoint.c.name == name).values(**anew))
+
+
+def disabled_endpoints(connection: Connection) -> list[tuple[str, str | None]]:
+    """(name, reason) of the endpoints to which nothing is sent any more."""
+    query = select(endpoint.c.name, endpoint.c.reason).where(endpoint.c.disabled_at.is_not(None))
+    return [(row.name, row.reason) for row in connection.execute(query.order_by(endpoint.c.name))]
+
+
 def disable(connection: Connection, name: str, reason: str, now: float) -> None:
     """The endpoint said 410 Gone: nothing more is sent there; what waits for it is parked."""
-    connection.execute(delete(endpoint).where(endpoint.c.name == name))
-    connection.execute(insert(endpoint).values(name=name, disabled_at=now, reason=reason))
+    off = {"disabled_at": now, "reason": reason}
+    if not connection.execute(update(endpoint).where(endpoint.c.name == name).values(**off)).rowcount:
+        connection.execute(insert(endpoint).values(name=name, **off))
     connection.execute(
         update(delivery)
         .where(delivery.c.endpoint == name, delivery.c.state == "pending")
@@ -204,8 +231,3 @@ def count_by_type(connection: Connection, after: int = 0) -> dict[str, int]:
     """How many events of each type the log has behind sequence number `after`."""
     query = select(event.c.type, func.count()).where(event.c.seq > after).group_by(event.c.type)
     return {row[0]: row[1] for row in connection.execute(query)}
-
-
-def last_seq(connection: Connection) -> int:
-    """Sequence number of the newest event, 0 if there is none."""
-    return connection.execute(select(func.max(event.c.seq))).scalar() or 0

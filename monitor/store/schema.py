@@ -290,4 +290,5 @@ endpoint = Table(
     Column("name", Text, primary_key=True),
     Column("disabled_at", Float),  # answered 410
     Column("reason", Text),
+    Column("address", Text),  # a hash of where it sends to: the address may hold a secret
 )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from monitor.core.http import Validators
 from monitor.core.reconcile import DocumentMemory
 from monitor.model import SourceKind
-from monitor.store.schema import document, listing, sighting, site, source
+from monitor.store.kinds import change_kind, stays
+from monitor.store.schema import document, site, source
+
+INDEX = "index "
+"""The origin of a news sitemap that stands behind an index is this and the address of the tree's root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,11 @@ class SourceRow:
     stirred: str | None
     woken: int
     woken_news: int
+
+    @property
+    def known_as(self) -> str:
+        """The address under which the configuration may set something for it: its own, or that of its index."""
+        return self.origin.removeprefix(INDEX) if self.origin.startswith(INDEX) else self.url
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +128,22 @@ class DocumentRow:
         )
 
 
-_SOURCE = [c for c in source.c if c.name in SourceRow.__dataclass_fields__]
+COLUMNS = [c for c in source.c if c.name in SourceRow.__dataclass_fields__]
 
 
 _DOCUMENT = [document.c[name] for name in DocumentRow.__dataclass_fields__]
 
 
-def _source_row(row: Any) -> SourceRow:
+def source_row(row: Any) -> SourceRow:
+    """A row of `COLUMNS` and the site's name."""
     return SourceRow(**row._mapping)
 
 
 def sync_sites(connection: Connection, wanted: Iterable[tuple[str, str]], now: float) -> None:
     """Make the stored sites those of the configuration, (name, url) each.
 
-    A site that left keeps its history, its sources are laid to rest. A site whose URL changed is discovered anew.
+    A site that left keeps its history, its sources are laid to rest. A site whose URL changed, or that comes back, is
+    discovered anew.
     """
     names = []
     for name, url in wanted:
@@ -144,6 +155,7 @@ def sync_sites(connection: Connection, wanted: Iterable[tuple[str, str]], now: f
             connection.execute(update(site).where(site.c.id == row.id).values(url=url, discovery_next_at=now))
     gone = select(site.c.id).where(site.c.name.not_in(names))
     connection.execute(update(source).where(source.c.site_id.in_(gone)).values(active=False))
+    connection.execute(update(site).where(site.c.id.in_(gone)).values(discovery_next_at=None))
 
 
 def sites(connection: Connection) -> dict[str, SiteRow]:
@@ -159,14 +171,18 @@ def set_site(connection: Connection, site_id: int, **values: Any) -> None:
 def sync_sources(
     connection: Connection, site_id: int, wanted: Sequence[tuple[SourceKind, str, str]], now: float, *, origins: str
 ) -> list[str]:
-    """Add the (kind, url, origin) not yet stored, wake those asleep, lay to rest those of `origins` not wanted.
+    """Add the (kind, url, origin) not yet stored and wake those asleep; of an address named twice the first counts.
 
-    `origins` is ``config`` or ``discovery``: each speaks only for its own. A source that moved or is gone for good
-    stays so. Returns the URLs that are new.
+    `origins` tells who speaks. ``config`` makes the sources it names its own, of the kind it names, gives one that
+    comes back a new try even if it is gone for good, and lays to rest those of its own that it names no more. Others,
+    such as ``discovery``, wake nothing that is gone and lay none to rest. Returns the URLs laid to rest.
     """
     stored = {row.url: row for row in connection.execute(select(source).where(source.c.site_id == site_id)).all()}
-    added = []
+    config = origins == "config"
+    named: dict[str, tuple[SourceKind, str]] = {}
     for kind, url, origin in wanted:
+        named.setdefault(url, (kind, origin))
+    for url, (kind, origin) in named.items():
         row = stored.get(url)
         if row is None:
             connection.execute(
@@ -174,56 +190,48 @@ def sync_sources(
                     site_id=site_id, kind=kind, url=url, origin=origin, active=True, state="new", next_at=now
                 )
             )
-            added.append(url)
-        elif not row.active and row.state not in ("gone", "moved"):
-            connection.execute(update(source).where(source.c.id == row.id).values(active=True, origin=origin))
-        elif row.active and origins == "config" and row.origin != "config":
-            connection.execute(update(source).where(source.c.id == row.id).values(origin="config"))
-    if origins == "config":
-        urls = {url for _kind, url, _origin in wanted}
-        for url, row in stored.items():
-            if row.origin == "config" and row.active and url not in urls:
-                connection.execute(update(source).where(source.c.id == row.id).values(active=False))
-    return added
+            continue
+        for_good = row.state in ("gone", "moved")
+        wakes = not row.active and (config or not for_good)
+        if wakes and for_good:
+            set_source(connection, row.id, state="new", next_at=now, failures=0, failing_since_at=None)
+        if wakes or (config and row.origin != "config"):
+            set_source(connection, row.id, active=True, origin=origin)
+        if (wakes or config) and not stays(row.kind, kind):
+            change_kind(connection, row.id, row.kind, kind, now)
+    if not config:
+        return []
+    rested = [row for url, row in stored.items() if row.origin == "config" and row.active and url not in named]
+    for row in rested:
+        set_source(connection, row.id, active=False)
+    return [row.url for row in rested]
 
 
 def rest_discovered(connection: Connection, site_id: int, kinds: Sequence[str]) -> None:
-    """Lay to rest the discovered sources of `kinds`: the configuration names its own now."""
+    """Lay to rest the sources of `kinds` that discovery found: the configuration names its own now."""
     connection.execute(
         update(source)
         .where(source.c.site_id == site_id, source.c.kind.in_(kinds), source.c.origin != "config")
+        .where(source.c.origin.not_like(f"{INDEX}%"))
         .values(active=False)
     )
 
 
+def settle_indexed(connection: Connection, site_id: int) -> None:
+    """What was found behind an index is watched as long as the index is."""
+    rows = connection.execute(select(source).where(source.c.site_id == site_id)).all()
+    watched = {row.url for row in rows if row.active}
+    for row in rows:
+        if row.origin.startswith(INDEX) and row.active != (row.origin.removeprefix(INDEX) in watched):
+            set_source(connection, row.id, active=not row.active)
+
+
 def all_sources(connection: Connection, *, active: bool = True) -> list[SourceRow]:
     """Every source with its site's name, in the order of site, kind and id."""
-    query = select(*_SOURCE, site.c.name.label("site")).join(site).order_by(site.c.id, source.c.kind, source.c.id)
+    query = select(*COLUMNS, site.c.name.label("site")).join(site).order_by(site.c.id, source.c.kind, source.c.id)
     if active:
         query = query.where(source.c.active)
-    return [_source_row(row) for row in connection.execute(query)]
-
-
-def due_sources(connection: Connection, now: float, busy: Collection[int], limit: int) -> list[SourceRow]:
-    """Active sources whose time has come, longest overdue first, without those in `busy`."""
-    # The numbers first, from the index alone: those that are busy stand in front.
-    due = select(source.c.id).where(source.c.active, source.c.next_at <= now).order_by(source.c.next_at)
-    ids = [number for number in connection.scalars(due.limit(limit + len(busy))) if number not in busy][:limit]
-    found: dict[int, SourceRow] = {}
-    query = select(*_SOURCE, site.c.name.label("site")).join(site)
-    for start in range(0, len(ids), 500):
-        rows = connection.execute(query.where(source.c.id.in_(ids[start : start + 500])))
-        found.update((row.id, _source_row(row)) for row in rows)
-    return [found[number] for number in ids]
-
-
-def next_due(connection: Connection, busy: Collection[int] = ()) -> float | None:
-    """When the next active source that is not in `busy` is due; None if there is none."""
-    query = select(source.c.id, source.c.next_at).where(source.c.active).order_by(source.c.next_at)
-    for row in connection.execute(query.limit(len(busy) + 1)):
-        if row.id not in busy:
-            return float(row.next_at)
-    return None
+    return [source_row(row) for row in connection.execute(query)]
 
 
 def root_documents(connection: Connection, source_ids: Sequence[int]) -> dict[int, DocumentRow]:
@@ -235,12 +243,6 @@ def root_documents(connection: Connection, source_ids: Sequence[int]) -> dict[in
         for row in connection.execute(query):
             found.setdefault(row.source_id, DocumentRow(*row))
     return found
-
-
-def source_by_id(connection: Connection, source_id: int) -> SourceRow:
-    """One source."""
-    query = select(*_SOURCE, site.c.name.label("site")).join(site).where(source.c.id == source_id)
-    return _source_row(connection.execute(query).one())
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,27 +382,3 @@ DOCUMENT_CONFIRMED = (
     )
 )
 """What a read that confirmed a document unchanged writes of it."""
-
-
-def counts_by_source(connection: Connection) -> Mapping[int, tuple[int, int]]:
-    """(documents, pages listed now) of each source."""
-    sighted = (
-        select(sighting.c.document_id, func.count().label("rows"))
-        .where(sighting.c.last_at.is_(None))
-        .group_by(sighting.c.document_id)
-        .subquery()
-    )
-    rows = connection.execute(
-        select(
-            document.c.source_id,
-            func.count(document.c.id),
-            func.coalesce(func.sum(func.coalesce(listing.c.rows, sighted.c.rows)), 0),
-        )
-        .select_from(
-            document.outerjoin(listing, listing.c.document_id == document.c.id).outerjoin(
-                sighted, sighted.c.document_id == document.c.id
-            )
-        )
-        .group_by(document.c.source_id)
-    )
-    return {row[0]: (row[1], int(row[2])) for row in rows}

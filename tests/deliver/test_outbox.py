@@ -155,6 +155,48 @@ def test_410_disables_the_endpoint_and_parks_what_waits(tmp_path: Path) -> None:
         assert bench.hook.subjects("/other") == ["a", "b", "c"]
         due = await bench.db.run(lambda c: event_store.next_deliveries(c, ["hook", "other"]))
         assert due == {}, "nothing may wake the outbox for an endpoint that is disabled"
+        assert [row.state for row in await bench.rows()] == ["parked", "parked"], "nothing piles up for it"
+
+    trial(tmp_path, scene)
+
+
+@pytest.mark.parametrize("change", ["another address", "taken out and back"])
+def test_a_disabled_endpoint_is_enabled_by_a_change_of_the_configuration_alone(tmp_path: Path, change: str) -> None:
+    async def scene(bench: Bench) -> None:
+        async def load(*endpoints: tuple[str, str]) -> list[tuple[str, str | None]]:
+            await bench.db.run(lambda c: event_store.sync_endpoints(c, endpoints))
+            return await bench.db.run(event_store.disabled_endpoints)
+
+        bench.hook.answers["/hook"] = lambda: web.Response(status=410)
+        bench.use("hook")
+        await load(("hook", "a"))
+        await bench.happen("a")
+        await bench.deliverer.attempt()
+        [(name, reason)] = await load(("hook", "a"))
+        assert (name, reason) == ("hook", "answered 410 Gone: the endpoint wants no more events")
+        bench.hook.answers.clear()
+        if change == "taken out and back":
+            await load()
+        assert await load(("hook", "a" if change == "taken out and back" else "b")) == []
+        await bench.happen("b")
+        assert await bench.deliverer.attempt() == Tally(delivered=1)
+
+    trial(tmp_path, scene)
+
+
+def test_each_event_is_tried_once_in_a_pass_however_long_it_takes(tmp_path: Path) -> None:
+    async def scene(bench: Bench) -> None:
+        def slow(status: int) -> web.Response:
+            bench.now += 60.0  # longer than the first wait
+            return web.Response(status=status)
+
+        bench.hook.answers["/hook"] = lambda: slow(503 if b"paper" in bench.hook.got[-1][2] else 204)
+        bench.use("hook")
+        await bench.happen("paper-1")
+        await bench.happen("gazette-1", site="gazette")
+        tally = await bench.deliverer.attempt()
+        assert (tally.delivered, tally.failed) == (1, 1)
+        assert sorted(bench.hook.subjects("/hook")) == ["gazette-1", "paper-1"]
 
     trial(tmp_path, scene)
 

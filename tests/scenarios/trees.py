@@ -59,6 +59,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.answers: dict[str, Answer] = {}
         self.asked: Counter[str] = Counter()
+        self.agents: dict[str, str] = {}
         self.url = ""
         self.now = START
         self.proxy: str | None = None
@@ -78,7 +79,8 @@ class Site:
         )
         options = dict(self.options)
         for name in ("feeds", "sitemaps", "news_sitemaps"):
-            options[name] = tuple(f"{self.url}{path}" for path in options[name])
+            if options[name] is not None:
+                options[name] = tuple(f"{self.url}{path}" for path in options[name])
         options.setdefault("changes", Changes(verify="never"))
         return replace(config, sites=(replace(config.sites[0], **options),))
 
@@ -130,6 +132,7 @@ def site(folder: Path) -> Iterator[Site]:
             path = self.path.removeprefix(made.url)  # a proxy is asked for whole addresses
             made.asked[path] += 1
             answer = made.answers.get(path, Answer("nothing here", 404))
+            made.agents[path] = self.headers["user-agent"]
             body = answer.body.replace("{site}", made.url).encode()
             tag = f'"{sha256(body).hexdigest()[:32]}"'
             same = answer.status == 200 and not answer.missing and self.headers.get("if-none-match") == tag

@@ -14,6 +14,7 @@ def upgrade() -> None:
         sa.Column("name", sa.Text(), nullable=False),
         sa.Column("disabled_at", sa.Float(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("address", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_endpoint")),
     )
     op.create_table(
