@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from monitor import engine, find_sources
+from monitor import engine, faults, find_sources
 from monitor.commands.daemon import fetch_policy
 from monitor.config import Concurrency
 from monitor.fetch import Fetcher, FetchPolicy
@@ -61,15 +61,15 @@ def test_a_fault_in_discovery_is_told_and_not_repeated_at_once(tmp_path: Path, m
 
     async def broken(*_: object, **__: object) -> None:
         tries.append(1)
-        raise RuntimeError("no \ud800 such thing")
+        raise RuntimeError("no such thing")
 
     monkeypatch.setattr(find_sources, "discover", broken)
     with site(tmp_path) as at:
         at.options = {"feeds": ["/feed.xml"], "sitemaps": None, "news_sitemaps": None}
         at.show("/feed.xml", rss("/a"))
         assert at.once() == [("source.baseline", "/feed.xml")]
-        assert at.last.problems == [f"{at.url}: internal error: RuntimeError: no ? such thing"]
-        assert "no ? such thing" in stored_site(at)["discovery_error"]
+        assert at.last.problems == [f"{at.url}: internal error: RuntimeError: no such thing"]
+        assert "no such thing" in stored_site(at)["discovery_error"]
         for advance, tried in ((60.0, 1), (2000.0, 2)):
             at.once(advance=advance)
             assert len(tries) == tried
@@ -212,6 +212,11 @@ def test_a_site_that_leaves_while_its_sources_are_read_is_no_fault(tmp_path: Pat
 
         asyncio.run(go())
         assert at.count("event") == 2
+
+
+def test_a_fault_is_called_by_one_line_that_any_database_takes() -> None:
+    assert faults.sentence(ValueError("a\nb\ud800")) == "internal error: ValueError: a b?"
+    assert faults.sentence(ExceptionGroup("x", [OSError(), KeyError("k")])) == "internal error: OSError"
 
 
 def test_a_fault_of_our_own_fails_the_poll_as_any_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
