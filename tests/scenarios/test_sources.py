@@ -251,7 +251,7 @@ def test_a_fault_in_one_part_of_a_pass_keeps_nothing_from_being_delivered(
     for name in ("renew_prices", "check_promises", "check_pages"):
         monkeypatch.setattr(engine, name, broken)
     monkeypatch.setattr(engine, "find_sources", broken)
-    monkeypatch.setattr(page_store, "sites_with_checks", lambda _c: [1])
+    monkeypatch.setattr(page_store, "sites_with_checks", lambda *_: [1])
     with site(tmp_path) as at:
         at.show("/feed.xml", rss("/a"))
         at.options |= {"feeds": ["/feed.xml"], "sitemaps": None}
