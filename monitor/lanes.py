@@ -29,16 +29,22 @@ def width(site: Site, url: str, total: int) -> int:
 
 
 class Lanes:
-    """The lanes of one look at what is due; `busy` are those of the polls under way, one for each."""
+    """The lanes of one look at what is due; `busy` are those of the polls under way, one for each.
+
+    A host that answers fast ends more polls between two looks than its lane is wide: it may have more while fewer than
+    half of all places (two for each of the `total` requests) are taken. The other half stands open to all.
+    """
 
     def __init__(self, busy: Iterable[Lane], total: int) -> None:
         self._count = Counter(busy)
+        self._taken = self._count.total()
         self._total = total
 
     def take(self, site: Site, kind: str, url: str) -> bool:
         """Take a place in the lane of a source, if one is free."""
         lane = lane_of(kind, url)
-        if self._count[lane] >= width(site, url, self._total):
+        if self._taken >= self._total and self._count[lane] >= width(site, url, self._total):
             return False
         self._count[lane] += 1
+        self._taken += 1
         return True
