@@ -51,6 +51,7 @@ def test_kill_at_twenty_random_moments_loses_no_event(tmp_path: Path, room: News
                 assert read(database, "PRAGMA integrity_check") == [("ok",)]
                 until(monitor.ended, "the workers of a killed daemon end")
         with Monitor(config) as monitor:
+            until_asked(room)
             wanted = set(published)
             until(lambda: wanted <= {e["subject"] for e in receiver.events}, "every article at the receiver")
             until(lambda: not read(database, "SELECT 1 FROM delivery"), "an empty outbox")
