@@ -30,7 +30,7 @@ from xml.etree import ElementTree
 
 import aiohttp
 
-from monitor.commands.daemon import fetch_policy
+from monitor.commands.daemon import fetch_policy, spare_collector
 from monitor.config import Changes, Concurrency, Config, Settings, StdoutAlert, minimal
 from monitor.core.identity import page_id
 from monitor.engine import Engine
@@ -160,6 +160,7 @@ async def stored(site: str, path: Path, pool: ParsePool, lag: Lag, now: float) -
             with Path(os.devnull).open("w") as out:
                 engine = Engine(made, db, fetcher, pool, clock=lambda: now, stream=out)
                 await engine.use(made)
+                spare_collector()
                 watching = asyncio.create_task(lag.watch())
                 done = await engine.once(everything=True)
                 watching.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -41,7 +42,15 @@ async def opened(config: Config, db: Database, *, progress: bool = False) -> Asy
         with ParsePool() as pool:
             engine = Engine(config, db, fetcher, pool, clock=time.time, progress=say)
             await engine.use(config)
+            spare_collector()
             yield engine
+
+
+def spare_collector() -> None:
+    """What is loaded by now stays to the end: without it a collection of garbage takes no 70 ms, in which nothing else
+    runs."""
+    gc.collect()
+    gc.freeze()
 
 
 def warn_unused(config: Config) -> None:

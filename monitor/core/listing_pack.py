@@ -54,3 +54,32 @@ def unpack_ids(packed: bytes) -> array[int]:
     if sys.byteorder == "big":
         ids.byteswap()
     return ids
+
+
+IMPLIED = 7
+"""From so many bits of a bucket on, the eighth byte of its ids is known from the bucket, and left out."""
+
+
+def pack_bucket(packed: bytes, bucket: int) -> bytes:
+    """The ids of one bucket, from `pack_ids`, seven bytes each where the bucket tells the rest.
+
+    A bucket's number is a one, followed by as many of the leading bits of its 63-bit ids as it stands for.
+    """
+    if bucket.bit_length() <= IMPLIED:
+        return packed
+    short = bytearray(packed)
+    del short[7::8]
+    return bytes(short)
+
+
+def unpack_bucket(packed: bytes, bucket: int) -> array[int]:
+    """What `pack_bucket` was given, as sorted ids."""
+    bits = bucket.bit_length() - 1
+    if bits < IMPLIED:
+        return unpack_ids(packed)
+    count = len(packed) // 7
+    whole = bytearray(8 * count)
+    for place in range(7):
+        whole[place::8] = packed[place::7]
+    whole[7::8] = bytes([(bucket - (1 << bits)) >> (bits - IMPLIED)]) * count
+    return unpack_ids(bytes(whole))

@@ -23,6 +23,8 @@ from sqlalchemy import URL, Connection, Engine, Executable, create_engine, event
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError
 from sqlalchemy.pool import StaticPool
 
+from monitor.store.schema import metadata
+
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 GROUP = 256
@@ -112,7 +114,7 @@ def connect(url: str) -> Engine:
 def _on_sqlite_connect(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver's own BEGIN is deferred; ours is IMMEDIATE
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-16384"):
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
@@ -130,7 +132,24 @@ def migrate(engine: Engine) -> None:
         return
     if version is not None and version > HEAD:
         raise StoreError(f"the database has schema {version}, newer than this program's {HEAD}; upgrade the program")
-    from alembic import command  # noqa: PLC0415 - 150 ms that only a migration should cost
+    if version is None:
+        create(engine)
+    else:
+        upgrade(engine)
+
+
+def create(engine: Engine) -> None:
+    """Make the schema of now in a database that is empty. Two processes may try: the first one's stands."""
+    with engine.begin() as connection:
+        if current_version(connection) is None:
+            metadata.create_all(connection)
+            connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+            connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
+
+
+def upgrade(engine: Engine) -> None:
+    """Run the migrations that a database has not seen."""
+    from alembic import command  # noqa: PLC0415 - 150 ms and 10 MiB that only a migration should cost
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()

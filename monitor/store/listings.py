@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select
 
 from monitor.core.listing import ListingRead
-from monitor.core.listing_pack import unpack_ids, unpack_lines
+from monitor.core.listing_pack import pack_bucket, unpack_bucket, unpack_ids, unpack_lines
 from monitor.core.reconcile import KnownPage
 from monitor.store.pages import SPEAKS, chunks, upsert
 from monitor.store.schema import document, listed, listing, listing_change, source
@@ -81,7 +81,7 @@ def _write_ids(
         first = (bucket - (1 << bits)) << (63 - bits)
         low, high = bisect_left(ids, first), bisect_left(ids, first + (1 << (63 - bits)))
         if low < high:
-            part = packed[low * 8 : high * 8]
+            part = pack_bucket(packed[low * 8 : high * 8], bucket)
             rows.append({"site_id": site_id, "bucket": bucket, "document_id": document_id, "ids": part})
     if rows:
         connection.execute(insert(listed), rows)
@@ -99,7 +99,7 @@ def listing_documents(
     if not ids:
         return found
     query = (
-        select(listed.c.document_id, listed.c.ids)
+        select(listed.c.document_id, listed.c.bucket, listed.c.ids)
         .select_from(listed.join(document).join(source))
         .where(listed.c.site_id == site_id, document.c.unlisted.is_(False))
     )
@@ -108,7 +108,7 @@ def listing_documents(
     if len(ids) > FEW:
         wanted = set(ids)
         for row in connection.execute(query):
-            for number in wanted.intersection(unpack_ids(row.ids)):
+            for number in wanted.intersection(unpack_bucket(row.ids, row.bucket)):
                 found.setdefault(number, []).append(row.document_id)
         return found
     by_bucket: dict[int, list[int]] = {}
@@ -117,8 +117,8 @@ def listing_documents(
             by_bucket.setdefault(_bucket(number, bits), []).append(number)
     rows = connection.execute
     for batch in chunks(by_bucket):
-        for row in rows(query.add_columns(listed.c.bucket).where(listed.c.bucket.in_(batch))):
-            packed = unpack_ids(row.ids)
+        for row in rows(query.where(listed.c.bucket.in_(batch))):
+            packed = unpack_bucket(row.ids, row.bucket)
             for number in by_bucket[row.bucket]:
                 place = bisect_left(packed, number)
                 if place < len(packed) and packed[place] == number:
@@ -153,8 +153,9 @@ def rows_listed(connection: Connection, document_ids: Sequence[int]) -> int:
 
 def ids_of(connection: Connection, document_id: int) -> Iterable[int]:
     """The ids of the pages that a document lists."""
-    for packed in connection.scalars(select(listed.c.ids).where(listed.c.document_id == document_id)).all():
-        yield from unpack_ids(packed)
+    query = select(listed.c.bucket, listed.c.ids).where(listed.c.document_id == document_id)
+    for row in connection.execute(query).all():
+        yield from unpack_bucket(row.ids, row.bucket)
 
 
 def retire(connection: Connection, document_id: int, now: float) -> None:

@@ -6,17 +6,18 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, Engine, select, text
 
 from monitor.core.reconcile import Draft
 from monitor.store import events as event_store
 from monitor.store import sources as source_store
-from monitor.store.database import HEAD, Database, StoreError, connect, migrate
+from monitor.store.database import HEAD, Database, StoreError, connect, create, migrate, upgrade
 from monitor.store.events import Route
 from monitor.store.schema import event, metadata
 
@@ -26,9 +27,10 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/m.db"
 
 
-def test_migrations_make_the_declared_schema(url: str) -> None:
+@pytest.mark.parametrize("make", [create, upgrade])
+def test_a_new_database_and_a_migrated_one_have_the_declared_schema(url: str, make: Callable[[Engine], None]) -> None:
     engine = connect(url)
-    migrate(engine)
+    make(engine)
     migrate(engine)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
@@ -36,6 +38,33 @@ def test_migrations_make_the_declared_schema(url: str) -> None:
         assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert connection.execute(text("PRAGMA synchronous")).scalar() == 2
     engine.dispose()
+
+
+def test_the_migrations_lead_to_what_a_new_database_has(tmp_path: Path) -> None:
+    def tables(make: Callable[[Engine], None]) -> list[tuple[str, ...]]:
+        engine = connect(f"sqlite:///{tmp_path}/{make.__name__}.db")
+        make(engine)
+        with engine.connect() as connection:
+            names = connection.execute(text("SELECT name FROM sqlite_master ORDER BY name")).scalars().all()
+            made = [
+                (name, *map(str, row[1:]))
+                for name in names
+                for row in connection.execute(text(f"PRAGMA table_xinfo('{name}')")).all()
+            ]
+        engine.dispose()
+        return [(name,) for name in names] + sorted(made)
+
+    assert tables(create) == tables(upgrade)
+
+
+def test_two_processes_may_make_the_schema(url: str) -> None:
+    first, second = connect(url), connect(url)
+    create(first)
+    create(second)
+    with second.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM alembic_version")).scalar() == 1
+    first.dispose()
+    second.dispose()
 
 
 def test_a_newer_schema_is_refused(url: str, tmp_path: Path) -> None:
