@@ -133,9 +133,8 @@ async def try_sitemap(
     reply = await fetcher.get(url, policy=policy, accept="application/xml, text/xml;q=0.9, */*;q=0.5")
     if reply.status != 200:
         return _unread(url, "sitemap", how, reply, guessed=guessed)
-    data = decode(reply.body)
     try:
-        sitemap = await asyncio.to_thread(parse_sitemap, data.data, reply.final_url or url)
+        sitemap = await asyncio.to_thread(parse_sitemap, reply.body, reply.final_url or url, whole=reply.complete)
     except NotASitemap as error:
         return Found(url, "sitemap", how, verdict=str(error), guessed=guessed)
     rows = len(sitemap.rows)

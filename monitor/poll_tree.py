@@ -92,6 +92,14 @@ async def _guarded(gate: asyncio.Semaphore, walk: Walk, url: str, parent: str | 
         return await read_file(walk, url, parent)
 
 
+def _outcome(walk: Walk, root: Outcome) -> Outcome:
+    """What a pass came to whose root could be read."""
+    if walk.failed:
+        more = f" (and {len(walk.failed) - 1} more)" if len(walk.failed) > 1 else ""
+        return Outcome("partial", root.status, walk.failed[0] + more, root.moved_to)
+    return Outcome("modified" if walk.modified else "unchanged", root.status, None, root.moved_to)
+
+
 async def _finish(walk: Walk) -> Outcome:
     """Judge the whole: baseline, absences, health, the next poll."""
     run, source = walk.run, walk.source
@@ -100,13 +108,7 @@ async def _finish(walk: Walk) -> Outcome:
     now = run.clock()
     root = walk.root_outcome
     readable = root.result in ("modified", "unchanged", "partial")
-    if not readable:
-        outcome = root
-    elif walk.failed:
-        more = f" (and {len(walk.failed) - 1} more)" if len(walk.failed) > 1 else ""
-        outcome = Outcome("partial", root.status, walk.failed[0] + more, root.moved_to)
-    else:
-        outcome = Outcome("modified" if walk.modified else "unchanged", root.status, None, root.moved_to)
+    outcome = _outcome(walk, root) if readable else root
 
     def commit(connection: Connection) -> tuple[Outcome, bool]:
         drafts: list[Draft] = []

@@ -317,10 +317,8 @@ def _compare(
     watched: frozenset[int],
     want: Wanted,
 ) -> ListingRead:
-    """A further read of a document, against the lines of the one before.
-
-    What comes or goes because the configuration changed is no news: it is in the listing or not, and that is all.
-    """
+    """A further read of a document, against the lines of the one before. What comes or goes because the configuration
+    changed is no news: it is in the listing or not, and that is all."""
     same = former == kept.scope
     before = set(old)
     fresh = [place for place, line in enumerate(kept.lines) if line not in before]
@@ -342,9 +340,7 @@ def _compare(
     away = {number: parse_line(line) for number, line in lost.items() if number not in came} if read.whole else {}
     lines, keys = kept.lines, kept.keys
     if not read.whole:
-        replaced = {line for number, line in lost.items() if number in came}
-        lines = [line for line in old if line not in replaced] + [kept.lines[place] for place in fresh]
-        keys = [page_key(line.partition("\t")[0]) for line in lines]
+        lines, keys = _added_to(old, {lost[number] for number in came if number in lost}, kept, fresh)
     arrived = [number for number in numbers if number not in lost]
     after = set(lines)
     return replace(
@@ -365,6 +361,12 @@ def _compare(
         added=pack_lines([line for line in lines if line not in before]),
         removed=pack_lines(sorted(before - after)),
     )
+
+
+def _added_to(old: list[str], replaced: set[str], kept: _Pages, fresh: list[int]) -> tuple[list[str], list[str]]:
+    """The listing before with what a partial read adds to it, and its keys."""
+    lines = [line for line in old if line not in replaced] + [kept.lines[place] for place in fresh]
+    return lines, [page_key(line.partition("\t")[0]) for line in lines]
 
 
 def _handed_out(kept: _Pages, changed: list[tuple[int, int, Line]], want: Wanted) -> list[tuple[int, int, Line]]:

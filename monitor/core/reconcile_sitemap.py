@@ -111,21 +111,16 @@ def reconcile_listing(
     # A document that its source never had before its baseline is news itself: nothing of it is quiet.
     changes.baseline = document.baseline_at is None and (read.whole or document.partials + 1 >= PARTIALS_FOR_BASELINE)
     if evidence.verdict_changed and not quiet:
-        changes.events.append(
-            Draft(
-                "source.untrusted" if evidence.verdict == "untrusted" else "source.trusted",
-                document.url,
-                {
-                    "site": rules.site,
-                    "url": document.url,
-                    "found_in": found_in(kind, document.url),
-                    "evidence": evidence.reasons,
-                },
-            )
-        )
+        changes.events.append(_verdict(work))
     _sum_up_new(work, most_new, told)
     _sum_up_changed(work, read)
     return changes
+
+
+def _verdict(read: _Read) -> Draft:
+    url, evidence = read.document.url, read.evidence
+    data = {"site": read.rules.site, "url": url, "found_in": found_in(read.kind, url), "evidence": evidence.reasons}
+    return Draft("source.untrusted" if evidence.verdict == "untrusted" else "source.trusted", url, data)
 
 
 def _row_data(row: Row) -> dict[str, Any] | None:
