@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-if TYPE_CHECKING:
-    from monitor.config import Config
+from monitor import cli_report
+from monitor.cli_options import (
+    DEFAULT_CONFIG,
+    ConfigOption,
+    DatabaseOption,
+    JsonOption,
+    QuietOption,
+    VerboseOption,
+    database_url,
+    fail,
+    guarded,
+    open_config,
+    set_up_logging,
+)
 
 app = typer.Typer(
     name="monitor",
@@ -23,26 +30,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-report_app = typer.Typer(help="Reports on what is known.", no_args_is_help=True)
-app.add_typer(report_app, name="report")
-
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration file.")]
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option("--database", help="Database URL; default: the configuration's, else monitor.db beside it."),
-]
-VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say only errors on stderr.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-DEFAULT_CONFIG = Path("sites.yaml")
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What every command that works on a configuration needs."""
-
-    config: Config
-    database: str
+app.add_typer(cli_report.report_app, name="report")
+app.command()(cli_report.simulate)
 
 
 def main() -> NoReturn:
@@ -52,51 +41,6 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     sys.exit(0)
-
-
-def fail(message: str, code: int = 1) -> NoReturn:
-    """End with one clear sentence on stderr."""
-    for line in message.splitlines():
-        print(f"monitor: {line}", file=sys.stderr)  # noqa: T201
-    raise typer.Exit(code)
-
-
-def open_config(path: Path, database: str | None) -> Context:
-    """Read the configuration or end with exit code 2."""
-    from monitor.config import ConfigError, load, resolve_database  # noqa: PLC0415 - keeps --help fast
-
-    try:
-        config = load(path, os.environ)
-    except ConfigError as error:
-        fail(str(error), 2)
-    url = resolve_database(database, Path.cwd()) if database else config.database
-    return Context(config, url)
-
-
-def database_url(path: Path, database: str | None) -> str:
-    """The database to read: the one named, else the configuration's."""
-    from monitor.config import resolve_database  # noqa: PLC0415
-
-    return resolve_database(database, Path.cwd()) if database else open_config(path, None).database
-
-
-def set_up_logging(*, verbose: bool, quiet: bool) -> None:
-    """Logs go to stderr: warnings, with -v everything, with -q errors."""
-    level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.WARNING
-    logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(message)s")
-    for noisy in ("asyncio", "httpx", "alembic", "aiohttp"):
-        logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
-
-
-def guarded(work: Callable[[], Any]) -> Any:
-    """Do `work`; a database that cannot be used ends the command with a sentence and exit code 1, what is no database
-    at all with 2."""
-    from monitor.store.database import DatabaseURLError, StoreError  # noqa: PLC0415
-
-    try:
-        return work()
-    except StoreError as error:
-        fail(str(error), 2 if isinstance(error, DatabaseURLError) else 1)
 
 
 @app.command()
@@ -254,43 +198,6 @@ def events(
         fail(str(error), 2)
     form = form or ("table" if sys.stdout.isatty() else "jsonl")
     guarded(lambda: tables.events(url, since=after, types=kind or [], site=site, follow=follow, form=form))
-
-
-@report_app.command("sitemaps")
-def report_sitemaps(
-    site: Annotated[str | None, typer.Argument(help="One site; all, where none is named.")] = None,
-    config: ConfigOption = DEFAULT_CONFIG,
-    database: DatabaseOption = None,
-    at: Annotated[
-        str | None, typer.Option("--at", help="What the site listed then: a time (RFC 3339), or how long ago (6h).")
-    ] = None,
-    form: Annotated[str, typer.Option("--format", help="table, json or csv.")] = "table",
-    as_json: JsonOption = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
-    verbose: VerboseOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    """Each sitemap file: its URLs, share with lastmod, share modified in the last 24 h, size, read time, problems.
-
-    Example: monitor report sitemaps example --at 2d --format csv
-    """
-    set_up_logging(verbose=verbose, quiet=quiet)
-    form = "json" if as_json else form
-    if form not in ("table", "json", "csv"):
-        fail(f"--format {form}: use table, json or csv", 2)
-    url = database_url(config, database)
-    from monitor.commands import reports, tables  # noqa: PLC0415
-
-    try:
-        moment = tables.parse_since(at, name="--at") if at else None
-    except ValueError as error:
-        fail(str(error), 2)
-    try:
-        guarded(lambda: reports.sitemaps(url, site=site, at=moment, form=form, output=output))
-    except LookupError as error:
-        fail(str(error), 2)
-    except OSError as error:
-        fail(f"{output}: {error.strerror}")
 
 
 @app.command()

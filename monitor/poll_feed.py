@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -18,6 +19,7 @@ from monitor.core.http import Reply, Validators, describe, freshness, permanent_
 from monitor.core.reconcile import Changes, Draft, Rules, found_in
 from monitor.core.reconcile_feed import place_entries, reconcile_feed
 from monitor.core.reconcile_window import confirm_absences
+from monitor.core.simulate import NewsPoll
 from monitor.keep_promises import commit_events
 from monitor.model import Feed, NotAFeed
 from monitor.parse_pool import ParseCrash
@@ -26,6 +28,7 @@ from monitor.runtime import Runtime
 from monitor.store import events as event_store
 from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
+from monitor.store import polls as poll_store
 from monitor.store import sources as source_store
 from monitor.store.database import Write
 from monitor.store.sources import DocumentRow, SourceRow
@@ -147,6 +150,9 @@ async def _modified(
         source_store.set_document(
             connection, document.id, **_document_values(document, reply, feed, changes, digest, now)
         )
+        if changes.new or changes.baseline:
+            polls = schedule.loads(values["schedule"]).polls
+            poll_store.add(connection, source.id, news_poll(poll, document.read_at, polls, first=changes.baseline))
         settle_siblings(run, connection, source, now, found=changes.new > 0)
         if not changes.baseline and any(draft.type == "url.new" for draft in changes.events):
             wake_siblings(run, connection, source, now)
@@ -156,6 +162,14 @@ async def _modified(
     if drafts:
         run.wake()
     return outcome
+
+
+def news_poll(poll: schedule.Poll, since: float | None, polls: int, *, first: bool) -> NewsPoll:
+    """What is kept of a poll that brought news, for `monitor simulate`. All that a first one shows counts as new."""
+    at, new = poll.at.timestamp(), poll.size if first else poll.new
+    begin = -math.inf if first or since is None else since
+    dates = sorted((when for entry in poll.entries if begin < (when := entry.timestamp()) <= at), reverse=True)
+    return NewsPoll(at, None if first else since, polls, new, poll.size, tuple(at - when for when in dates[:new]))
 
 
 def _reconcile(

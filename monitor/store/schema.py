@@ -90,6 +90,19 @@ sibling = Table(
     sqlite_with_rowid=False,
 )
 
+poll = Table(
+    "poll",
+    metadata,
+    Column("source_id", ForeignKey("source.id"), primary_key=True),
+    Column("at", Float, primary_key=True),
+    Column("since_at", Float),  # these five: simulate.NewsPoll
+    Column("polls", Integer, nullable=False),
+    Column("new", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("ages", Text, nullable=False),  # JSON
+    sqlite_with_rowid=False,
+)
+
 document = Table(
     "document",
     metadata,

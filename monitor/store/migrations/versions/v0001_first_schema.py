@@ -168,6 +168,19 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_table(
+        "poll",
+        sa.Column("source_id", sa.Integer(), nullable=False),
+        sa.Column("at", sa.Float(), nullable=False),
+        sa.Column("since_at", sa.Float(), nullable=True),
+        sa.Column("polls", sa.Integer(), nullable=False),
+        sa.Column("new", sa.Integer(), nullable=False),
+        sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("ages", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["source_id"], ["source.id"], name=op.f("fk_poll_source_id")),
+        sa.PrimaryKeyConstraint("source_id", "at", name=op.f("pk_poll")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "document",
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("source_id", sa.Integer(), nullable=False),
