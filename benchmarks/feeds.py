@@ -189,7 +189,8 @@ def compare(what: str, feeds: int, mine: dict[str, float], other: dict[str, floa
     a, b = feeds / mine["seconds"], feeds / other["seconds"]
     print(
         f"{what:<34} ours {a:6.0f}/s, {1000 * mine['cpu'] / feeds:5.2f} ms CPU a poll; "
-        f"reader {b:6.0f}/s, {1000 * other['cpu'] / feeds:5.2f} ms; {a / b:5.1f} times its polls a second (aim {aim:g})",
+        f"reader {b:6.0f}/s, {1000 * other['cpu'] / feeds:5.2f} ms; {a / b:5.1f} times its polls a second "
+        f"(aim {aim:g})",
         flush=True,
     )
 
@@ -224,8 +225,8 @@ def parse_row() -> None:
     full = _cost(lambda: parse_feed(after, url), 20)
     part = _cost(lambda: reread_feed(after, url, None, marks, "bench"), 100)
     print(
-        f"{'parse, 1 new entry of 50':<34} ours {part:5.2f} ms, our full read {full:5.2f} ms, feedparser {whole:5.2f} ms; "
-        f"1/{whole / part:.0f} of its time (aim 1/15)",
+        f"{'parse, 1 new entry of 50':<34} ours {part:5.2f} ms, our full read {full:5.2f} ms, "
+        f"feedparser {whole:5.2f} ms; 1/{whole / part:.0f} of its time (aim 1/15)",
         flush=True,
     )
 

@@ -137,7 +137,8 @@ class Engine:
         await self._safely(result, "discovery", self._discover_all(result))
         await self._safely(result, "the price of polls", renew_prices(run))
         await self._poll_all(result, everything=everything)
-        await self._safely(result, "the price of polls", renew_prices(run))  # what was read first has a rate by now
+        if result.modified:  # what was read first has a rate by now
+            await self._safely(result, "the price of polls", renew_prices(run))
         await self._safely(result, "promises", check_promises(run))
         names = {row.id: name for name, row in run.rows.items()}
         for site_id in await run.db.run(lambda c: page_store.sites_with_checks(c, run.clock())):
