@@ -24,6 +24,8 @@ MAX_BYTES = 8_000_000
 MAX_VALUES = 300_000
 MAX_DEPTH = 40
 
+UNSET = re.compile(r"^the environment variable \w+ is not set$")
+
 _TAG = "tag:yaml.org,2002:"
 _TRUE = frozenset({"true", "True", "TRUE"})
 _VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{")

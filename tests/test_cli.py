@@ -114,7 +114,7 @@ def test_discover_shows_what_it_found_and_how(site: Path, room: Newsroom) -> Non
     assert f"{room.url}feed.xml" in [f["url"] for f in found["feeds"]]
     refused = monitor("discover", room.url, cwd=site)
     assert refused.returncode == 1
-    assert "`allow_private_networks: true` in sites.yaml" in refused.stderr
+    assert "`allow_private_networks: true` under `defaults`" in refused.stderr
     assert "--allow-private-networks" in refused.stderr
 
 

@@ -12,11 +12,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from sqlalchemy import Connection
 
-from monitor.commands.tables import clean, console
+from monitor.commands.tables import WIDE, clean, console
 from monitor.core.reconcile import when
 from monitor.report import sitemaps as sitemap_report
 from monitor.store import sources as source_store
@@ -53,6 +54,10 @@ def sitemaps(url: str, *, site: str | None, at: float | None, form: str, output:
 
 
 def _table(found: Sequence[sitemap_report.SiteReport]) -> str:
+    lines = [f"{one.site}: {one.urls:,} URLs in {len(one.files)} files" for one in found]
+    lines += [f"warning: {text}" for one in found for text in one.warnings]
+    if console().width < WIDE:
+        return _printed(Group(*(part for one in found for file in one.files for part in _block(file))), *lines)
     table = Table(box=None, pad_edge=False)
     for name in ("SITE", "FILE", "KIND"):
         table.add_column(name, overflow="fold")
@@ -68,8 +73,23 @@ def _table(found: Sequence[sitemap_report.SiteReport]) -> str:
             seconds = f"{file.seconds:.2f}" if file.seconds is not None else "-"
             cells = [file.site, file.url, file.kind, f"{file.urls:,}", *shares, size, seconds, file.read or "never"]
             table.add_row(*map(clean, [*cells, problems]))
-    lines = [f"{one.site}: {one.urls:,} URLs in {len(one.files)} files" for one in found]
-    return _printed(table, *lines, *(f"warning: {text}" for one in found for text in one.warnings))
+    return _printed(table, *lines)
+
+
+def _block(file: sitemap_report.FileReport) -> list[RenderableType]:
+    """A file's line for a terminal of 80 columns: the address, what is known of it beneath, what is wrong."""
+    facts = [file.site, file.kind, f"{file.urls:,} URLs"]
+    facts += [f"{share:.0%} {what}" for share, what in _shares(file) if share is not None]
+    facts += [f"{file.bytes:,} bytes"] if file.bytes is not None else []
+    facts += [f"{file.seconds:.2f} s"] if file.seconds is not None else []
+    facts.append(f"read {file.read}" if file.read else "never read")
+    problems = file.problems or ("" if file.listed else "no index lists it any more")
+    parts: list[RenderableType] = [clean(file.url), Padding.indent(clean(", ".join(facts)), 2)]
+    return parts + ([Padding.indent(clean(problems), 2)] if problems else [])
+
+
+def _shares(file: sitemap_report.FileReport) -> list[tuple[float | None, str]]:
+    return [(file.lastmod_share, "with lastmod"), (file.fresh_share, "modified in the last 24 h")]
 
 
 def _listed(told: Sequence[tuple[str, str, str, list[Any] | None]], moment: float, form: str) -> str:
@@ -90,7 +110,7 @@ def _listed(told: Sequence[tuple[str, str, str, list[Any] | None]], moment: floa
     return _printed(table, "--format csv or json shows each URL")
 
 
-def _printed(table: Table, *lines: str) -> str:
+def _printed(table: RenderableType, *lines: str) -> str:
     out = io.StringIO()
     Console(file=out, width=console().width, highlight=False).print(table)
     return out.getvalue() + "".join(f"{clean(line)}\n" for line in lines)

@@ -168,5 +168,5 @@ def build(alerts: Sequence[Alert], fetcher: Fetcher, policy: FetchPolicy, stream
             try:
                 sinks.append(NotifySink(alert))
             except ImportError as error:
-                raise ValueError("`notify` alerts need the extra `notify`: pip install 'monitor[notify]'") from error
+                raise ValueError("`notify` alerts need the extra `notify`: pip install apprise") from error
     return sinks

@@ -39,7 +39,12 @@ def _detail(kind: str, data: dict[str, Any]) -> str:
     if kind == "url.returned":
         return f"after {data['missing_seconds']:.0f} s"
     if kind == "source.baseline":
-        return f"{data['pages']} pages in {data['files']} file(s) known from now on"
+        return f"{counted(data['pages'], 'page')} in {counted(data['files'], 'file')} known from now on"
     if kind == "source.surge":
         return f"{data['count']} new pages at once"
     return str(data.get("error") or data.get("to") or "")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 page``, ``2 pages``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -107,7 +107,7 @@ def connect(url: str) -> Engine:
         try:
             return create_engine(parsed.set(drivername="postgresql+psycopg"))
         except ModuleNotFoundError as error:
-            raise StoreError("PostgreSQL needs the extra `postgres`: pip install 'monitor[postgres]'") from error
+            raise DatabaseURLError("PostgreSQL needs the extra `postgres`: pip install 'psycopg[binary]'") from error
     raise DatabaseURLError(f"{parsed.drivername} is not supported; use sqlite:///PATH or postgresql://...")
 
 
