@@ -189,7 +189,16 @@ class Engine:
             self._note(result, source, outcome)
             self._progress(f"{result.polled} of {len(todo)} sources read")
 
-        await asyncio.gather(*(one(source) for source in todo if source.site in self._run.sites))
+        async def site(sources: Sequence[SourceRow]) -> None:
+            # Feeds first: of what both list a feed says more, and the event is told by who comes first.
+            await asyncio.gather(*(one(source) for source in sources if source.kind == "feed"))
+            await asyncio.gather(*(one(source) for source in sources if source.kind != "feed"))
+
+        sites: dict[str, list[SourceRow]] = {}
+        for source in todo:
+            if source.site in self._run.sites:
+                sites.setdefault(source.site, []).append(source)
+        await asyncio.gather(*map(site, sites.values()))
 
     # ---------------------------------------------------------------- the daemon
 

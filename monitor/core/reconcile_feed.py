@@ -199,6 +199,8 @@ def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
     weak = not fields and _advanced(at(entry.updated), known.updated_at)
     if fields and flips <= MAX_FLIPS and not _told(page, entry, fields, read.document.read_at):
         _changed(read, item, known, fields)
+    elif "title" in fields and entry.title and entry.title != page.title:
+        changes.pages[page.id] = replace(page, title=entry.title)  # told without its headline, or flapping
     elif weak and not read.quiet and read.rules.verify != "never":
         changes.checks.append(
             Check(
