@@ -39,7 +39,7 @@ class Runtime:
         """Take `config` as the one in force."""
         self.config = config
         self.sites = {site.name: site for site in config.sites}
-        self.routes = [Route(alert.name, _takes(alert)) for alert in config.alerts]
+        self.routes = routes_of(config)
 
     def policy(self, site: Site, url: str | None = None) -> FetchPolicy:
         """How to fetch for a site, or for its source that the configuration knows as `url`."""
@@ -67,6 +67,11 @@ class Runtime:
             sample=site.changes.sample,
             since_at=row.watching_since_at if row else None,
         )
+
+
+def routes_of(config: Config) -> list[Route]:
+    """Where the events of a configuration go, in its order."""
+    return [Route(alert.name, _takes(alert)) for alert in config.alerts]
 
 
 def _takes(alert: Alert) -> Callable[[Event], bool]:

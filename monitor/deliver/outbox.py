@@ -25,8 +25,8 @@ ATTEMPTS = 20
 """Tries until a delivery is parked: with doubling waits of 5 s to 12 h, about four days."""
 
 BATCH = 500
-LONGEST_SLEEP = 60.0
-"""The clock may be set while a wait is under way."""
+LONGEST_SLEEP = 5.0
+"""The clock may be set while a wait is under way, and another process may have put something into the outbox."""
 
 NOTED_EVERY = 50
 """Deliveries of a lane that are noted together: at most so many are repeated after a crash."""
