@@ -157,8 +157,16 @@ _DELIVERED = delete(delivery).where(
 )
 
 
-def delivered(connection: Connection, endpoint_name: str, seqs: Iterable[int]) -> None:
-    """Those deliveries are done."""
+def memory_of(connection: Connection, name: str) -> str | None:
+    """What an endpoint must remember over a restart."""
+    found: str | None = connection.scalar(select(endpoint.c.memory).where(endpoint.c.name == name))
+    return found
+
+
+def delivered(connection: Connection, endpoint_name: str, seqs: Iterable[int], memory: str | None = None) -> None:
+    """Those deliveries are done; `memory` is what the endpoint must remember, None for nothing."""
+    if memory is not None:
+        connection.execute(update(endpoint).where(endpoint.c.name == endpoint_name).values(memory=memory))
     rows = [{"number": seq, "name": endpoint_name} for seq in seqs]
     if rows:
         connection.execute(_DELIVERED, rows)

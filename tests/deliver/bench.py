@@ -16,7 +16,8 @@ from sqlalchemy import select
 from monitor.config import WebhookAlert
 from monitor.core.reconcile import Draft
 from monitor.deliver.outbox import Deliverer
-from monitor.deliver.sinks import Sink, WebhookSink
+from monitor.deliver.sinks import Sink
+from monitor.deliver.webhook import WebhookSink
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.store import events as event_store
 from monitor.store.database import Database
@@ -71,7 +72,8 @@ class Bench:
         self.deliverer.use(sinks)
 
     async def happen(self, *subjects: str, site: str = "paper") -> None:
-        drafts = [Draft("url.new", subject, {"site": site, "url": subject}) for subject in subjects]
+        found = {"kind": "feed", "url": "https://a.example/feed"}
+        drafts = [Draft("url.new", each, {"site": site, "url": each, "found_in": found}) for each in subjects]
         await self.db.run(lambda c: event_store.add_events(c, site, drafts, self.routes, self.now) and None)
 
     async def rows(self) -> list[Any]:

@@ -22,7 +22,8 @@ from standardwebhooks.webhooks import Webhook
 from monitor.config import WebhookAlert
 from monitor.deliver import outbox
 from monitor.deliver.outbox import Deliverer, Tally, backoff
-from monitor.deliver.sinks import StdoutSink, WebhookSink
+from monitor.deliver.stdout import StdoutSink
+from monitor.deliver.webhook import WebhookSink
 from monitor.store import events as event_store
 from monitor.store.schema import delivery
 from monitor.store.schema import endpoint as endpoint_table
