@@ -32,6 +32,7 @@ app = typer.Typer(
 )
 app.add_typer(cli_report.report_app, name="report")
 app.add_typer(cli_alerts.deliveries_app, name="deliveries")
+app.add_typer(cli_alerts.alerts_app, name="alerts")
 app.command()(cli_report.simulate)
 
 

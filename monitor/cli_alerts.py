@@ -162,3 +162,35 @@ def replay(
     except ValueError as error:
         fail(str(error), 2)
     _done(lambda: command.replay(opened.config, opened.database, since=after, until=before, endpoint=endpoint))
+
+
+alerts_app = typer.Typer(help="Where events go.", no_args_is_help=True)
+
+
+@alerts_app.callback()
+def alerts() -> None:
+    """Where events go."""
+
+
+@alerts_app.command("test")
+def try_out(
+    config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,  # taken like everywhere, though nothing is stored
+    endpoint: EndpointOption = None,
+    as_json: JsonOption = False,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Send a sample event to each alert of the configuration, whatever its rules, and show what it answers.
+
+    Exit code 1 where one failed. Example: monitor alerts test --json
+    """
+    set_up_logging(verbose=verbose, quiet=quiet)
+    opened = open_config(config, database)
+    from monitor.commands import alerts as command  # noqa: PLC0415
+
+    try:
+        code = command.send_samples(opened.config, as_json=as_json, only=endpoint)
+    except LookupError as error:
+        fail(str(error))
+    raise typer.Exit(code)

@@ -93,9 +93,7 @@ class NotifyModel(FilterModel):
     """Events as messages to a chat, a phone or a mailbox, by Apprise."""
 
     url: NotifyUrl = Field(description="An Apprise URL")
-    template: Template | None = Field(
-        None, description="The text of a message; {title}, {url} and others are replaced"
-    )
+    template: Template | None = Field(None, description="The text of a message; {title}, {url} and others are replaced")
     quiet: Annotated[list[Hours], BeforeValidator(listed)] | None = Field(
         None, description="Hours in which nothing is sent, such as 22:00-07:00; it is sent afterwards"
     )
