@@ -29,8 +29,7 @@ def hooks() -> Iterator[HTTPServer]:
 def write(folder: Path, hooks: HTTPServer, *alerts: str, private: str = "true") -> None:
     base = hooks.url_for("").rstrip("/")
     (folder / "key").write_text(SECRET)
-    lines = "".join(f"  - {alert}
-" for alert in alerts).replace("HOOK", base)
+    lines = "".join(f"  - {alert}\n" for alert in alerts).replace("HOOK", base)
     lines = lines.replace("JSON", base.replace("http", "json"))
     (folder / "sites.yaml").write_text(
         f"defaults: {{allow_private_networks: {private}}}\nalerts:\n{lines}sites: [{{name: paper, url: {base}/}}]\n"

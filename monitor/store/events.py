@@ -256,6 +256,11 @@ def read_events(
     return [(row.seq, json.loads(row.body)) for row in connection.execute(query)]
 
 
+def last_seq(connection: Connection) -> int:
+    """The sequence number of the last event of the log; 0 for an empty one."""
+    return connection.scalar(select(func.max(event.c.seq))) or 0
+
+
 def count_by_type(connection: Connection, after: int = 0) -> dict[str, int]:
     """How many events of each type the log has behind sequence number `after`."""
     query = select(event.c.type, func.count()).where(event.c.seq > after).group_by(event.c.type)
