@@ -20,7 +20,7 @@ from monitor import faults
 from monitor.config import Config, Site
 from monitor.core.health import Outcome
 from monitor.core.reconcile import when
-from monitor.deliver import sinks
+from monitor.deliver import endpoints as endpoint_kinds
 from monitor.deliver.outbox import Deliverer, Tally
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.find_sources import configured, find_sources, hasten_listings, wants_discovery
@@ -104,13 +104,13 @@ class Engine:
             proxy=config.defaults.proxy,
         )
         try:
-            endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
+            endpoints = endpoint_kinds.build(config.alerts, run.fetcher, policy, self._stream)
         except ValueError as error:
             raise UnusableConfigError(str(error)) from error
         now = run.clock()
 
         def sync(connection: Connection) -> dict[str, SiteRow]:
-            event_store.sync_endpoints(connection, [(a.name, sinks.address_hash(a)) for a in config.alerts])
+            event_store.sync_endpoints(connection, [(a.name, endpoint_kinds.address_hash(a)) for a in config.alerts])
             source_store.sync_sites(connection, [(s.name, s.url) for s in config.sites], now)
             rows = source_store.sites(connection)
             for site in config.sites:

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -26,8 +25,6 @@ from monitor.store import events as event_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database
 from monitor.store.sources import SiteRow, SourceRow
-
-PAGE = 1000
 
 WIDE = 150
 """Columns of a terminal from which on the table of sources stands on one line each."""
@@ -262,29 +259,3 @@ def _print_fields(out: Console, fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if value is not None:
             out.print(clean(f"{name.replace('_', ' '):<18} {value}"))
-
-
-def events(url: str, *, since: float | None, types: Sequence[str], site: str | None, follow: bool, form: str) -> None:
-    """Print the event log, and go on with `follow` until interrupted or until nobody reads."""
-    with Database(url, exclusive=False, must_exist=True) as db:
-        after = 0
-        try:
-            while True:
-                found = db.call(
-                    partial(event_store.read_events, after=after, since=since, types=types, site=site, limit=PAGE)
-                )
-                for seq, envelope in found:
-                    after = seq
-                    line = readable(envelope) if form == "table" else json.dumps(envelope, ensure_ascii=False)
-                    sys.stdout.write(line + "\n")
-                sys.stdout.flush()
-                if len(found) == PAGE:
-                    continue
-                if not follow:
-                    return
-                time.sleep(0.5)
-        except BrokenPipeError:
-            # The reader has what it wanted. Python would flush again at exit, and complain.
-            sys.stdout = open("/dev/null", "w")  # noqa: SIM115, PTH123
-        except KeyboardInterrupt:
-            return

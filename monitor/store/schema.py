@@ -304,4 +304,13 @@ endpoint = Table(
     Column("disabled_at", Float),  # answered 410
     Column("reason", Text),
     Column("address", Text),  # a hash of where it sends to: the address may hold a secret
+    Column("memory", Text),  # what it must remember over a restart: the times of messages under a rate limit
+)
+
+cursor = Table(
+    "cursor",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("seq", BigInteger, nullable=False),  # the last event its reader has had
+    Column("moved_at", Float, nullable=False),
 )

@@ -15,7 +15,15 @@ def upgrade() -> None:
         sa.Column("disabled_at", sa.Float(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("address", sa.Text(), nullable=True),
+        sa.Column("memory", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_endpoint")),
+    )
+    op.create_table(
+        "cursor",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("moved_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_cursor")),
     )
     op.create_table(
         "event",
