@@ -115,6 +115,45 @@ def report_lag(
     _report(command.lag, site, config, database, since, "json" if as_json else form, output)
 
 
+@report_app.command("trust")
+def report_trust(
+    site: _SiteArgument = None,
+    config: ConfigOption = DEFAULT_CONFIG,
+    database: DatabaseOption = None,
+    form: _FormatOption = "table",
+    as_json: JsonOption = False,
+    output: _OutputOption = None,
+    verbose: VerboseOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """How far the lastmods of each sitemap file are worth believing, with the evidence, worst first.
+
+    Example: monitor report trust example --format csv
+    """
+    from monitor.commands import trust as command  # noqa: PLC0415
+
+    set_up_logging(verbose=verbose, quiet=quiet)
+    form = "json" if as_json else form
+    _check_form(form)
+    url = database_url(config, database)
+    _told(lambda: command.trust(url, site=site, form=form, output=output), output)
+
+
+def _check_form(form: str) -> None:
+    if form not in ("table", "json", "csv", "html"):
+        fail(f"--format {form}: use table, json, csv or html", 2)
+
+
+def _told(work: Callable[[], None], output: Path | None) -> None:
+    """Make a report; an unknown site, or a file that cannot be written, ends with a sentence."""
+    try:
+        guarded(work)
+    except LookupError as error:
+        fail(str(error), 2)
+    except OSError as error:
+        fail(f"{output}: {error.strerror}")
+
+
 def _report(
     work: Callable[..., None],
     site: str | None,
@@ -125,8 +164,7 @@ def _report(
     output: Path | None,
 ) -> None:
     """Make a report of sites; mistakes end with a sentence."""
-    if form not in ("table", "json", "csv", "html"):
-        fail(f"--format {form}: use table, json, csv or html", 2)
+    _check_form(form)
     from monitor.commands import tables  # noqa: PLC0415
 
     try:
@@ -137,12 +175,7 @@ def _report(
     context = open_config(config, database) if database is None or config.exists() else None
     url = context.database if context else database_url(config, database)
     hosts = {one.name: one.own_hosts for one in context.config.sites} if context else {}
-    try:
-        guarded(lambda: work(url, hosts=hosts, site=site, since=begin, form=form, output=output))
-    except LookupError as error:
-        fail(str(error), 2)
-    except OSError as error:
-        fail(f"{output}: {error.strerror}")
+    _told(lambda: work(url, hosts=hosts, site=site, since=begin, form=form, output=output), output)
 
 
 def simulate(

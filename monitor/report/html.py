@@ -11,6 +11,7 @@ from monitor.core.coverage_data import lag_data
 from monitor.core.reconcile import when
 from monitor.model import SourceKind
 from monitor.report import svg
+from monitor.report.trust import TrustReport
 
 ROWS = 500
 """Pages that a list of the page shows; the JSON and CSV reports have more."""
@@ -87,6 +88,15 @@ def lag_page(reports: Sequence[Coverage]) -> str:
         else:
             parts.append("<p>No page with a date of publication has come since the sources are watched.</p>\n")
     return page(f"Lag of {', '.join(report.site for report in reports)}", parts)
+
+
+def trust_page(files: Sequence[TrustReport]) -> str:
+    """The trust of sitemap files as one page."""
+    parts = ["<h1>How far lastmods are worth believing</h1>\n"]
+    parts.append(svg.scores([(one.url, one.score, one.verdict) for one in files[:60]], "Score of each sitemap file"))
+    rows = [(one.site, one.url, one.verdict, one.score, one.urls, one.dated, one.evidence) for one in files]
+    parts.append(table(["site", "file", "verdict", "score", "URLs", "dated", "evidence"], rows))
+    return page("Lastmod trust", parts)
 
 
 def _coverage(report: Coverage) -> Iterable[str]:

@@ -151,3 +151,23 @@ def distribution(lags: Mapping[SourceKind, Sequence[float]], label: str) -> str:
         title = f"<title>{escape(NAMES[kind])}: {len(values):,} pages</title>"
         parts.append(f'<path d="{"".join(steps)}" fill="none" stroke="{COLOURS[kind]}" stroke-width="2">{title}</path>')
     return frame(left + width + 14, height + 36, parts, label)
+
+
+VERDICTS = {"trusted": "#15803d", "untrusted": "#b91c1c", "unknown": "#78716c"}
+
+
+def scores(rows: Sequence[tuple[str, float | None, str]], label: str) -> str:
+    """A bar from 0 to 1 for each (name, score, verdict)."""
+    parts, y = [], 6.0
+    for name, score, verdict in rows:
+        short = name if len(name) <= 46 else f"…{name[-45:]}"
+        told = "no lastmods" if score is None else f"{score:.2f} {verdict}"
+        width = 300 * (score or 0.0)
+        parts += [
+            text(290, y + 11, short, anchor="end", kind="small"),
+            rect(300, y, 300, 14, "var(--guide)"),
+            rect(300, y, width, 14, VERDICTS[verdict], f"{name}: {told}"),
+            text(606, y + 11, told, kind="small"),
+        ]
+        y += 20
+    return frame(720, y + 4, parts, label)
