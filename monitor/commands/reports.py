@@ -40,24 +40,24 @@ def sitemaps(url: str, *, site: str | None, at: float | None, form: str, output:
         if at is not None:
             moment = at
             told = db.call(lambda c: sitemap_report.listed_at(c, chosen_sites(c, site), moment))
-            _write(_listed(told, moment, form), output)
+            write(_listed(told, moment, form), output)
             return
         found = db.call(lambda c: sitemap_report.report(c, chosen_sites(c, site), time.time()))
     if form == "json":
         text = json.dumps([asdict(one) for one in found], ensure_ascii=False, indent=2) + "\n"
     elif form == "csv":
         names = [field.name for field in fields(sitemap_report.FileReport)]
-        text = _csv(names, ([getattr(file, name) for name in names] for one in found for file in one.files))
+        text = csv_text(names, ([getattr(file, name) for name in names] for one in found for file in one.files))
     else:
         text = _table(found)
-    _write(text, output)
+    write(text, output)
 
 
 def _table(found: Sequence[sitemap_report.SiteReport]) -> str:
     lines = [f"{one.site}: {one.urls:,} URLs in {len(one.files)} files" for one in found]
     lines += [f"warning: {text}" for one in found for text in one.warnings]
     if console().width < WIDE:
-        return _printed(Group(*(part for one in found for file in one.files for part in _block(file))), *lines)
+        return printed(Group(*(part for one in found for file in one.files for part in _block(file))), *lines)
     table = Table(box=None, pad_edge=False)
     for name in ("SITE", "FILE", "KIND"):
         table.add_column(name, overflow="fold")
@@ -73,7 +73,7 @@ def _table(found: Sequence[sitemap_report.SiteReport]) -> str:
             seconds = f"{file.seconds:.2f}" if file.seconds is not None else "-"
             cells = [file.site, file.url, file.kind, f"{file.urls:,}", *shares, size, seconds, file.read or "never"]
             table.add_row(*map(clean, [*cells, problems]))
-    return _printed(table, *lines)
+    return printed(table, *lines)
 
 
 def _block(file: sitemap_report.FileReport) -> list[RenderableType]:
@@ -101,22 +101,28 @@ def _listed(told: Sequence[tuple[str, str, str, list[Any] | None]], moment: floa
         return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     if form == "csv":
         rows = ([site, url, line.url, line.lastmod, line.title] for site, url, _, lines in told for line in lines or ())
-        return _csv(["site", "file", "url", "lastmod", "title"], rows)
+        return csv_text(["site", "file", "url", "lastmod", "title"], rows)
     table = Table(box=None, pad_edge=False)
     for name in ("SITE", "FILE", "KIND", f"URLS AT {when(moment)}"):
         table.add_column(name, overflow="fold")
     for site, url, kind, lines in told:
         table.add_row(*map(clean, [site, url, kind, "not known" if lines is None else f"{len(lines):,}"]))
-    return _printed(table, "--format csv or json shows each URL")
+    return printed(table, "--format csv or json shows each URL")
 
 
-def _printed(table: RenderableType, *lines: str) -> str:
+def printed(*parts: RenderableType) -> str:
+    """Tables and lines as text, as wide as the terminal."""
     out = io.StringIO()
-    Console(file=out, width=console().width, highlight=False).print(table)
-    return out.getvalue() + "".join(f"{clean(line)}\n" for line in lines)
+    for part in parts:
+        if isinstance(part, str):
+            out.write(f"{clean(part)}\n")
+        else:
+            Console(file=out, width=console().width, highlight=False).print(part)
+    return out.getvalue()
 
 
-def _csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def csv_text(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV (RFC 4180)."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(names)
@@ -129,7 +135,8 @@ def _harmless(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-def _write(text: str, output: Path | None) -> None:
+def write(text: str, output: Path | None) -> None:
+    """Print a report, or write it to a file."""
     if output is None:
         sys.stdout.write(text)
     else:

@@ -179,8 +179,16 @@ def _new_entry(read: _Read, item: Placed, *, let_in: bool) -> None:
             )
         )
     _back(read, page, item)
+    _date(read, page, entry)
     changes.entries.append(_entry_row(item, now, first_at=now))
     changes.rows.append(KnownRow(item.page_id, _unless(item.observed, page.url), now, None, entry.title))
+
+
+def _date(read: _Read, page: KnownPage, entry: Entry) -> None:
+    """Note when the page was published, if no other source has said so."""
+    known = read.changes.pages.get(page.id, page)
+    if known.published_at is None and known.stored and entry.published is not None:
+        read.changes.pages[page.id] = replace(known, published_at=at(entry.published))
 
 
 def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:

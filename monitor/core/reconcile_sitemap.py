@@ -166,7 +166,8 @@ def _new_row(read: _Read, one: Listed, row: Row) -> None:
         return
     if announce:
         page = page or KnownPage(one.id, one.key, row.url, title_of(row), now, announced=True)
-        page = changes.pages[one.id] = replace(page, announced=True, stored=True)
+        dated = page.published_at if page.published_at is not None else published
+        page = changes.pages[one.id] = replace(page, announced=True, stored=True, published_at=dated)
     assert page is not None
     _sight(read, one, row, page)
     if announce:

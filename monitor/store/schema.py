@@ -143,6 +143,7 @@ page = Table(
     Column("url", Text, nullable=False),  # as first published
     Column("title", Text),
     Column("first_at", Float, nullable=False),
+    Column("published_at", Float),  # its date, as the first source that had one gave it
     Column("announced", Boolean, nullable=False),  # False: absorbed by a baseline, never alerted
     Column("changed_at", Float),  # last url.changed
     Column("changed", Text),  # its evidence

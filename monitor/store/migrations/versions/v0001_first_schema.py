@@ -72,6 +72,7 @@ def upgrade() -> None:
         sa.Column("url", sa.Text(), nullable=False),
         sa.Column("title", sa.Text(), nullable=True),
         sa.Column("first_at", sa.Float(), nullable=False),
+        sa.Column("published_at", sa.Float(), nullable=True),
         sa.Column("announced", sa.Boolean(), nullable=False),
         sa.Column("changed_at", sa.Float(), nullable=True),
         sa.Column("changed", sa.Text(), nullable=True),
