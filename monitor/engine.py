@@ -82,7 +82,7 @@ class Engine:
         stream: TextIO | None = None,
         progress: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        self._run = Runtime(config, db, fetcher, pool, clock)
+        self._run = self.runtime = Runtime(config, db, fetcher, pool, clock)
         self._deliverer = Deliverer(db, clock)
         self._run.wake = self._deliverer.wake
         self._robots = RobotsCache(self._run)
@@ -95,7 +95,7 @@ class Engine:
     async def use(self, config: Config, *, retry: bool = False) -> None:
         """Take a configuration into force, at the start and on a reload. Raises UnusableConfigError if it cannot be.
 
-        `retry` looks at once for the sources of sites where that failed: whoever starts or reloads has mended it.
+        `retry` looks at once for the sources of sites where that failed: whoever reloads has mended it.
         """
         run = self._run
         policy = FetchPolicy(
@@ -171,7 +171,7 @@ class Engine:
 
         def choose(connection: Connection) -> list[SourceRow]:
             every = source_store.all_sources(connection)
-            ready = [s for s in every if everything or s.next_at <= now]
+            ready = [s for s in every if (everything and s.next_at < source_store.NEVER) or s.next_at <= now]
             return [s for s in ready if (s.retry_at or 0.0) <= now and not (everything and s.state == "gone")]
 
         todo = await self._run.db.run(choose)

@@ -79,7 +79,7 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
     if row.schedule:
         decision = schedule.decide(schedule.loads(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
         rate, delay, risk = round(decision.mean_rate, 3), round(decision.delay, 1), round(decision.risk, 6)
-    if row.last_at is not None:
+    if row.last_at is not None and row.next_at < source_store.NEVER:
         interval = round(row.next_at - row.last_at, 1)
     return {
         "site": row.site,
@@ -94,7 +94,7 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
         "interval_seconds": interval,
         "expected_delay_seconds": delay,
         "overflow_risk": risk,
-        "next_poll": when(row.next_at),
+        "next_poll": when(row.next_at) if row.next_at < source_store.NEVER else None,
         "reason": row.reason,
         "failures": row.failures,
         "failing_since": when(row.failing_since_at),
@@ -136,10 +136,6 @@ def _discovery(site: SiteRow, now: float) -> str:
     later = (site.discovery_next_at or now) - now
     again = f"in {span(later)}" if later > 0 else "at the next pass"
     return f"no sources found: {site.discovery_error} (looked for again {again}, or with `monitor run --once --all`)"
-
-
-def _next(row: SourceRow, now: float) -> str:
-    return "now" if row.next_at <= now else f"in {span(row.next_at - now)}"
 
 
 def _narrow(rows: Sequence[SourceRow], data: Sequence[dict[str, Any]], now: float) -> Group:
@@ -206,6 +202,12 @@ def _wide(rows: Sequence[SourceRow], data: Sequence[dict[str, Any]], now: float)
             clean(row.last_error or ""),
         )
     return table
+
+
+def _next(row: SourceRow, now: float) -> str:
+    if row.next_at >= source_store.NEVER:
+        return "by hand"
+    return "now" if row.next_at <= now else f"in {span(row.next_at - now)}"
 
 
 def explain(url: str, subject: str, *, as_json: bool) -> bool:
