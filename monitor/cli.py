@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from monitor import cli_alerts, cli_import, cli_report
+from monitor import cli_alerts, cli_import, cli_init, cli_report
 from monitor.cli_options import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -34,6 +34,7 @@ app.add_typer(cli_report.report_app, name="report")
 app.add_typer(cli_alerts.deliveries_app, name="deliveries")
 app.add_typer(cli_alerts.alerts_app, name="alerts")
 app.add_typer(cli_import.import_app, name="import")
+app.command()(cli_init.init)
 app.command()(cli_report.simulate)
 
 
