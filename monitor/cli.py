@@ -34,6 +34,7 @@ app.add_typer(cli_report.report_app, name="report")
 app.add_typer(cli_alerts.deliveries_app, name="deliveries")
 app.add_typer(cli_alerts.alerts_app, name="alerts")
 app.add_typer(cli_import.import_app, name="import")
+app.add_typer(cli_import.export_app, name="export")
 app.command()(cli_init.init)
 app.command()(cli_report.simulate)
 
