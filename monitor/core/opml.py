@@ -62,6 +62,6 @@ def write_opml(groups: Iterable[tuple[str, Sequence[Subscription]]], title: str)
     for name, feeds in groups:
         group = etree.SubElement(body, "outline", text=name)
         for feed in feeds:
-            fields = {"type": "rss", "text": feed.title or feed.url, "xmlUrl": feed.url}
+            fields = {"type": "rss", "text": " ".join((feed.title or "").split()) or feed.url, "xmlUrl": feed.url}
             etree.SubElement(group, "outline", fields | ({"htmlUrl": feed.home} if feed.home else {}))
     return bytes(etree.tostring(root, encoding="UTF-8", xml_declaration=True, pretty_print=True))
