@@ -93,8 +93,8 @@ class Feed:
     size: int
     complete: bool
     problems: tuple[Problem, ...] = ()
-    dates: tuple[datetime, ...] = ()
-    """`published`, else `updated`, of every entry shown that has either, in document order."""
+    moments: tuple[datetime | None, ...] = ()
+    """Of each of `ids` in turn: when the entry was published, else updated; None where it has neither date."""
     home_url: str | None = None
     self_url: str | None = None
     hub: str | None = None
@@ -104,6 +104,11 @@ class Feed:
     skip_hours: frozenset[int] = frozenset()
     skip_days: frozenset[int] = frozenset()
     language: str | None = None
+
+    @property
+    def dates(self) -> tuple[datetime, ...]:
+        """The dates of all entries shown that have one, in document order."""
+        return tuple(moment for moment in self.moments if moment is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ from typing import Any, TypeVar
 from pebble import ProcessExpired, ProcessPool
 
 from monitor.core.decode import decode
-from monitor.core.feed import parse_feed
+from monitor.core.feed import reread_feed
+from monitor.core.feed_marks import pack, unpack
 from monitor.core.listing import ListingRead, read_listing
 from monitor.core.page import PageFacts, read_page
 from monitor.core.sitemap import parse_sitemap
@@ -45,9 +46,12 @@ def _start_worker() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
 
 
-def _feed(data: bytes, url: str, content_type: str | None) -> Feed | str:
+def _feed(
+    data: bytes, url: str, content_type: str | None, marks: bytes | None, salt: str
+) -> tuple[Feed, bytes | None] | str:
     try:
-        return parse_feed(data, url, content_type)
+        feed, found = reread_feed(data, url, content_type, unpack(marks), salt)
+        return feed, pack(found)
     except NotAFeed as error:
         return str(error)
 
@@ -130,9 +134,11 @@ class ParsePool:
             self._pool.join()
             self._pool = None
 
-    async def feed(self, data: bytes, url: str, content_type: str | None) -> Feed:
-        """`parse_feed` in a worker. Raises NotAFeed, ParseCrash."""
-        result = await self._call(_feed, data, url, content_type)
+    async def feed(
+        self, data: bytes, url: str, content_type: str | None, marks: bytes | None = None, salt: str = ""
+    ) -> tuple[Feed, bytes | None]:
+        """`reread_feed` in a worker, marks packed as they are stored. Raises NotAFeed, ParseCrash."""
+        result = await self._call(_feed, data, url, content_type, marks, salt)
         if isinstance(result, str):
             raise NotAFeed(result)
         return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -13,11 +13,12 @@ from sqlalchemy import Connection
 
 from monitor import schedule
 from monitor.config import Site
-from monitor.core.decode import decode
+from monitor.core.decode import Decoded, decode
 from monitor.core.health import Health, Outcome, after_poll
 from monitor.core.http import Reply, Validators, describe, freshness, permanent_target, renew, verdict
 from monitor.core.reconcile import Changes, Draft, Rules, found_in
 from monitor.core.reconcile_feed import place_entries, reconcile_feed
+from monitor.core.reconcile_shown import UnsureError
 from monitor.core.reconcile_window import confirm_absences
 from monitor.core.simulate import NewsPoll
 from monitor.keep_promises import commit_events
@@ -66,12 +67,9 @@ async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | Non
         if reply.complete and data.complete and digest == document.body_hash:
             return await _unchanged(run, site, source, document, reply, now)
         try:
-            feed = await run.pool.feed(data.data, reply.final_url or source.url, reply.headers.get("content-type"))
+            return await _changed(run, site, source, document, reply, data, digest, now)
         except (NotAFeed, ParseCrash) as error:
             outcome = Outcome("failed", reply.status, str(error))
-        else:
-            whole = reply.complete and data.complete and feed.complete
-            return await _modified(run, site, source, document, reply, replace(feed, complete=whole), digest, now)
     elif kind == "gone":
         outcome = Outcome("gone", reply.status, describe(reply))
     elif kind == "throttled":
@@ -112,24 +110,61 @@ async def _unchanged(
     return outcome
 
 
-async def _modified(
+async def _changed(
     run: Runtime,
     site: Site,
     source: SourceRow,
     document: DocumentRow,
     reply: Reply,
-    feed: Feed,
+    data: Decoded,
     digest: str,
     now: float,
 ) -> Outcome:
+    """Read a body that is not the one read last: the entries that are new or edited, or all where that is not enough.
+
+    Raises NotAFeed, ParseCrash.
+    """
+    rules = run.rules(site, source.known_as)
+    marks = document.marks if document.baseline_at is not None else None
+    while True:
+        feed, found = await run.pool.feed(
+            data.data,
+            reply.final_url or source.url,
+            reply.headers.get("content-type"),
+            marks,
+            json.dumps([rules.scope.include, rules.scope.exclude]),
+        )
+        feed = replace(feed, complete=reply.complete and data.complete and feed.complete)
+        read = _Read(feed, found, digest, rules)
+        try:
+            return await _modified(run, site, source, document, reply, read, now)
+        except UnsureError:
+            if marks is None:
+                raise  # nothing was left out: a fault of ours
+            marks = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A body as read: the feed, its entries' marks (packed), the hash of the bytes, and the rules it is judged by."""
+
+    feed: Feed
+    marks: bytes | None
+    digest: str
+    rules: Rules
+
+
+async def _modified(
+    run: Runtime, site: Site, source: SourceRow, document: DocumentRow, reply: Reply, read: _Read, now: float
+) -> Outcome:
+    feed = read.feed
     outcome = Outcome("modified", reply.status, None, permanent_target(reply))
     if not feed.complete:
         problem = feed.problems[0].message if feed.problems else "the transfer was cut short"
         outcome = Outcome("partial", reply.status, f"read in part: {problem}")
-    rules = run.rules(site, source.known_as)
 
     def commit(connection: Connection) -> tuple[Changes, list[Draft]]:
-        changes = _reconcile(connection, source, document, feed, rules, now)
+        changes = _reconcile(connection, source, document, feed, read.rules, now)
         poll = schedule.Poll(
             at=_utc(now),
             entries=list(feed.dates),
@@ -147,9 +182,7 @@ async def _modified(
         page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
         commit_events(run, connection, source.site, source.site_id, drafts, now)
         connection.execute(source_store.SOURCE_POLLED, values)
-        source_store.set_document(
-            connection, document.id, **_document_values(document, reply, feed, changes, digest, now)
-        )
+        source_store.set_document(connection, document.id, **_document_values(document, reply, read, changes, now))
         if changes.new or changes.baseline:
             polls = schedule.loads(values["schedule"]).polls
             poll_store.add(connection, source.id, news_poll(poll, document.read_at, polls, first=changes.baseline))
@@ -176,11 +209,8 @@ def _reconcile(
     connection: Connection, source: SourceRow, document: DocumentRow, feed: Feed, rules: Rules, now: float
 ) -> Changes:
     placed, shared = place_entries(feed, document.memory().state)
-    entries = page_store.known_entries(
-        connection, document.id, [p.entry.id for p in placed], [p.page_id for p in placed]
-    )
-    ids = {p.page_id for p in placed} | {known.page_id for known in entries.values()}
-    pages = page_store.known_pages(connection, source.site_id, ids)
+    entries = page_store.known_entries(connection, document.id, feed.ids, [p.page_id for p in placed])
+    pages = page_store.known_pages(connection, source.site_id, {p.page_id for p in placed})
     unknown = {p.page_id: (p.key, p.observed) for p in placed if p.page_id not in pages}
     pages |= listing_store.silent_pages(connection, source.site_id, unknown)
     changes = reconcile_feed(
@@ -190,11 +220,10 @@ def _reconcile(
     return changes
 
 
-def _document_values(
-    document: DocumentRow, reply: Reply, feed: Feed, changes: Changes, digest: str, now: float
-) -> dict[str, Any]:
+def _document_values(document: DocumentRow, reply: Reply, read: _Read, changes: Changes, now: float) -> dict[str, Any]:
     """What a read leaves of the document. Validators and hash are kept after a whole read only: a partial one that
     was remembered would be frozen by the next 304."""
+    feed = read.feed
     kept = renew(document.validators(), reply) if feed.complete else None
     problems = "; ".join(p.message for p in feed.problems[:3]) or None
     state = changes.state | {"size": feed.size, "format": feed.format, "title": feed.title, "hub": feed.hub}
@@ -202,13 +231,14 @@ def _document_values(
         "validators_url": kept.url if kept else None,
         "etag": kept.etag if kept else None,
         "last_modified": kept.last_modified if kept else None,
-        "body_hash": digest if feed.complete else None,
+        "body_hash": read.digest if feed.complete else None,
         "read_at": now,
         "full_at": now,
         "pending": changes.pending,
         "partials": document.partials + (not feed.complete),
         "error": problems,
         "state": json.dumps(state),
+        "marks": read.marks,
     }
     if feed.complete:
         values["complete_at"] = now

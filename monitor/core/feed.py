@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from feedparser.api import PREFERRED_XML_PARSERS
 from monitor.core.feed_bytes import Document, mend_references, read_document
 from monitor.core.feed_channel import read_channel
 from monitor.core.feed_entry import Candidate, absolute, identify, instant, read_entry
+from monitor.core.feed_marks import marks_of
 from monitor.core.feed_scan import Item, Scan, closed, count_tags, scan, without
 from monitor.core.jsonfeed import looks_like_json, parse_json_feed
 from monitor.model import Feed, Problem
@@ -59,6 +60,24 @@ def parse_feed(data: bytes, url: str, content_type: str | None = None, known: fr
     entries may have been lost (a body that was cut or damaged, more than `MAX_ENTRIES`). Raises NotAFeed where there
     is no feed at all: HTML, other JSON or XML, a sitemap, an empty or binary body.
     """
+    return _read(data, url, content_type, known, frozenset(), "")[0]
+
+
+def reread_feed(
+    data: bytes, url: str, content_type: str | None, marks: frozenset[int], salt: str
+) -> tuple[Feed, tuple[int, ...]]:
+    """Read a feed again: `entries` are those that are new or edited since the read that returned `marks`.
+
+    An entry is left out only if its bytes, and all around it that decides how they are read, are what they were (see
+    `marks_of`, which takes `salt`). Returns the feed and the marks of its entries for the next read; there are none
+    where entries are not certain to be told apart without reading them, and then all are in `entries`.
+    """
+    return _read(data, url, content_type, frozenset(), marks, salt)
+
+
+def _read(
+    data: bytes, url: str, content_type: str | None, known: frozenset[str], marks: frozenset[int], salt: str
+) -> tuple[Feed, tuple[int, ...]]:
     problems: list[Problem] = []
     whole = True
     if data.startswith(b"\x1f\x8b"):
@@ -69,28 +88,36 @@ def parse_feed(data: bytes, url: str, content_type: str | None = None, known: fr
         problems.extend(decoded.problems)
     if looks_like_json(data):
         feed = parse_json_feed(data, url, known, MAX_ENTRIES)
-        return replace(feed, problems=(*problems, *feed.problems), complete=feed.complete and whole)
+        return replace(feed, problems=(*problems, *feed.problems), complete=feed.complete and whole), ()
     document = read_document(data, url, content_type)
     problems.extend(document.problems)
     media_type = (content_type or "").split(";")[0].strip()
     if media_type and not _XML_TYPES.match(media_type):
         problems.append(Problem("http.content-type", "header", f"{media_type[:60]} is not a media type of XML."))
     source = _source(document, problems)
-    read = (_read_unknown(source, url, known) if known else None) or _read_all(source, url)
+    ids = _certain_ids(source, url)
+    here: tuple[int, ...] = ()
+    if ids and salt:
+        here = marks_of(source.data, source.items or [], source.opened, f"{document.format} {url} {salt}")
+    skip: Set[str] = {key for key, mark in zip(ids, here, strict=True) if mark in marks} if here else known
+    read = _read_unknown(source, url, ids, skip)
+    left_out = known if read is None else skip
+    read = read or _read_all(source, url)
     for candidate in read.candidates:
-        if candidate.entry.id not in known:
+        if candidate.entry.id not in left_out:
             problems.extend(candidate.problems)
-    return Feed(
+    feed = Feed(
         format=document.format,
         url=url,
-        entries=tuple(candidate.entry for candidate in read.candidates if candidate.entry.id not in known),
+        entries=tuple(candidate.entry for candidate in read.candidates if candidate.entry.id not in left_out),
         ids=read.ids,
         size=read.size,
         complete=whole and source.complete and not read.lost,
         problems=tuple(problems + read.problems),
-        dates=read.dates,
+        moments=read.moments,
         **read_channel(read.channel, document.text, url),
     )
+    return feed, here if read.ids == tuple(ids) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +131,8 @@ class _Source:
     """Entries that start in the document: feedparser ought to find as many."""
     dated: bool
     """The format's one date is that of publication: all but Atom."""
+    opened: bytes = b""
+    """As in `Scan`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +142,7 @@ class _Reading:
     ids: tuple[str, ...]
     size: int
     """Entries shown; repetitions count here, but have no id of their own."""
-    dates: tuple[datetime, ...]
+    moments: tuple[datetime | None, ...]
     problems: list[Problem]
     lost: bool = False
 
@@ -148,7 +177,7 @@ def _source(document: Document, problems: list[Problem]) -> _Source:
         problems.append(_TOO_MANY)
         data, complete = without(data, found.items[MAX_ENTRIES:]), False
     items = found.items[:MAX_ENTRIES]
-    return _Source(data, None if found.odd else items, complete, len(items), dated)
+    return _Source(data, None if found.odd else items, complete, len(items), dated, found.opened)
 
 
 def _malformed(error: expat.ExpatError, skipped: int) -> Problem:
@@ -200,18 +229,21 @@ def _read_all(source: _Source, url: str) -> _Reading:
         candidates,
         tuple(candidate.entry.id for candidate in candidates),
         len(entries),
-        tuple(candidate.date for candidate in candidates if candidate.date is not None),
+        tuple(candidate.date for candidate in candidates),
         problems,
         lost,
     )
 
 
-def _read_unknown(source: _Source, url: str, known: frozenset[str]) -> _Reading | None:
+def _certain_ids(source: _Source, url: str) -> list[str]:
+    """The ids of all entries, as a reading of the whole would decide them; empty where that is not sure."""
+    ids = [(item.guid or absolute(url, item.link) or "") for item in source.items or ()]
+    return ids if all(ids) and len(set(ids)) == len(ids) else []
+
+
+def _read_unknown(source: _Source, url: str, ids: list[str], known: Set[str]) -> _Reading | None:
     """Read only what is not `known`; None where that would not be sure to give what a reading of the whole gives."""
-    if source.items is None:
-        return None
-    ids = [(item.guid or absolute(url, item.link) or "") for item in source.items]
-    if not all(ids) or len(set(ids)) < len(ids) or known.isdisjoint(ids):
+    if not source.items or not ids or known.isdisjoint(ids):
         return None
     parsed = _parsed(without(source.data, [item for item, key in zip(source.items, ids, strict=True) if key in known]))
     wanted = [(number, key) for number, key in enumerate(ids, 1) if key not in known]
@@ -224,9 +256,8 @@ def _read_unknown(source: _Source, url: str, known: frozenset[str]) -> _Reading 
             return None
         entry = replace(candidate.entry, id=key, id_kind="guid" if candidate.guid else "link")
         fresh[key] = replace(candidate, entry=entry)
-    dates = (
+    moments = (
         fresh[key].date if key in fresh else instant(item.published) or instant(item.updated)
         for key, item in zip(ids, source.items, strict=True)
     )
-    shown = tuple(date for date in dates if date is not None)
-    return _Reading(parsed["feed"], list(fresh.values()), tuple(ids), len(ids), shown, [])
+    return _Reading(parsed["feed"], list(fresh.values()), tuple(ids), len(ids), tuple(moments), [])

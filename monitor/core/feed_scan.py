@@ -98,6 +98,8 @@ class Scan:
     excess: str = ""
     """What no feed does, and feedparser should not be given: an element too deep, too many attributes."""
     ancestors: list[bytes] = field(default_factory=list)
+    opened: bytes = b""
+    """What stands around every entry: the DOCTYPE, and the start tags open there. Empty where they are not the same."""
 
     @property
     def cut(self) -> bool:
@@ -147,6 +149,7 @@ class _Scanner:
         "based",
         "data",
         "depth",
+        "first",
         "item",
         "item_depth",
         "kind",
@@ -169,6 +172,7 @@ class _Scanner:
         self.item = Item(0)
         self.kind = ""
         self.offsets: list[int] = []
+        self.first: tuple[int, ...] = ()  # `offsets` at the first entry
         self.pieces: list[str] = []
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -191,9 +195,19 @@ class _Scanner:
             result.odd = result.odd or "href" in attributes or "lastmod" in attributes
             if not result.items:
                 result.ancestors = [_name_at(self.data, offset) for offset in self.offsets]
+                self.first = tuple(self.offsets)
+                result.opened = self._opened()
+            elif self.first != tuple(self.offsets):
+                result.opened = b""
         else:
             self.offsets.append(self.parser.CurrentByteIndex)
             result.odd = result.odd or kind == "odd"
+
+    def _opened(self) -> bytes:
+        """The bytes before the root, and every open start tag: no attribute holds a bare `<` (XML 1.0, 3.1)."""
+        root = self.offsets[0] if self.offsets else self.parser.CurrentByteIndex
+        tags = (self.data[start : self.data.find(b"<", start + 1)] for start in self.offsets)
+        return b"\0".join([self.data[:root], *(tag.rstrip() for tag in tags), b""])
 
     def _inside(self, kind: str, attributes: dict[str, str]) -> None:
         direct = self.depth == self.item_depth + 1

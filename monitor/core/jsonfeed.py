@@ -71,7 +71,7 @@ def parse_json_feed(data: bytes, url: str, known: frozenset[str], max_entries: i
         size=size,
         complete=complete,
         problems=(*problems, *(problem for candidate in fresh for problem in candidate.problems)),
-        dates=tuple(candidate.date for candidate in candidates if candidate.date is not None),
+        moments=tuple(candidate.date for candidate in candidates),
         home_url=absolute(url, _text(feed, "home_page_url")),
         self_url=absolute(url, _text(feed, "feed_url")),
         hub=next((found for hub in hubs if (found := absolute(url, hub))), None),

@@ -31,6 +31,7 @@ from monitor.core.reconcile import (
     same_headline,
     when,
 )
+from monitor.core.reconcile_shown import Placed, all_shown
 from monitor.core.reconcile_window import PassedBy, judge_window
 from monitor.core.url import page_key
 from monitor.model import Entry, Feed
@@ -40,16 +41,6 @@ LATE = 86400.0
 
 MAX_FLIPS = 2
 """A text that goes back to what it was before is told of once; then it is flapping (rssguard 451), and silent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """An entry with the page it belongs to. `observed` is the link as published."""
-
-    entry: Entry
-    key: str
-    page_id: int
-    observed: str
 
 
 def place_entries(feed: Feed, state: Mapping[str, Any]) -> tuple[list[Placed], list[str]]:
@@ -108,18 +99,21 @@ def reconcile_feed(
 ) -> Changes:
     """Decide what one successful read of a feed means.
 
-    `entries` are all known entries of the document by id, `pages` the known pages among `placed` and those of entries
-    that left. Returns the changes to commit; `changes.new` counts entries unknown before, for the schedule.
+    `placed` are the entries of the feed that were read, others of its `ids` are what they were at the last read;
+    `entries` are all known entries of the document by id, `pages` the known pages among `placed`. Returns the changes
+    to commit; `changes.new` counts entries unknown before, for the schedule. Raises UnsureError where only a reading of
+    the whole document would do.
     """
+    passed_by = PassedBy.of(document)
+    everything = all_shown(feed, placed, entries, passed_by.marks)
     quiet = document.baseline_at is None and not rules.alert_baseline
     read = _Read(feed, document, entries, pages, rules, now.timestamp(), quiet, Changes())
     changes = read.changes
-    shown = {item.entry.id for item in placed}
-    unwatched = [item for item in placed if not rules.wanted(item.observed)]
+    shown = {item.entry_id for item in everything}
+    unwatched = {item.entry.id for item in placed if not rules.wanted(item.observed)}
     gone_by_page = {known.page_id: known for known in entries.values() if known.entry_id not in shown}
     rekeyed = 0
-    passed_by = PassedBy.of(document)
-    pages_shown = {item.page_id for item in placed}
+    pages_shown = {item.page_id for item in everything}
     for item in placed:
         known = entries.get(item.entry.id)
         if known is None and (known := gone_by_page.pop(item.page_id, None)):
@@ -128,7 +122,7 @@ def reconcile_feed(
             rekeyed += 1
         if known is not None and known.page_id not in pages_shown and known.listed:
             changes.dropped.append(known.page_id)  # the entry's link is another now, and no other entry has the former
-        if not rules.wanted(item.observed):
+        if item.entry.id in unwatched:
             if known is not None and known.page_id != item.page_id:
                 changes.forgotten.append(known.entry_id)  # it moved to where nobody watches
             continue
@@ -139,9 +133,12 @@ def reconcile_feed(
     forgotten = set(changes.forgotten)
     if document.baseline_at is not None:
         _gap(read, shown, rekeyed, passed_by)
-    changes.state["passed_by"] = passed_by.after([item.entry for item in unwatched], feed.complete).stored()
+    ignored = [item for item in everything if item.passed_by or item.entry_id in unwatched]
+    changes.state["passed_by"] = passed_by.after(ignored, feed.complete).stored()
     left = [known for key, known in entries.items() if key not in shown and key not in forgotten]
-    judge_window(feed, left, document=document, entries=entries, rules=rules, now=now, changes=changes)
+    judge_window(
+        feed, placed, everything, left, document=document, entries=entries, rules=rules, now=now, changes=changes
+    )
     _finish(read)
     return changes
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from monitor.core.identity import page_id
 from monitor.core.reconcile import Changes, Check, DocumentMemory, KnownEntry, Rules, at, found_in, when
+from monitor.core.reconcile_shown import Placed, Shown
 from monitor.core.url import host_of
-from monitor.model import Entry, Feed
+from monitor.model import Feed
 
 MOST_PASSED_BY = 1000
 """Entries remembered of a window that `include` and `exclude` pass by."""
@@ -44,10 +45,10 @@ class PassedBy:
         """Whether an entry was among them."""
         return page_id(entry_id) in self.marks
 
-    def after(self, entries: Sequence[Entry], complete: bool) -> PassedBy:
+    def after(self, entries: Sequence[Shown], complete: bool) -> PassedBy:
         """What to remember after a read that passed by `entries`; a partial one does not show the whole window."""
-        marks = [page_id(entry.id) for entry in entries[:MOST_PASSED_BY]]
-        newest = max((at(entry.published or entry.updated) or 0.0 for entry in entries), default=0.0)
+        marks = [page_id(entry.entry_id) for entry in entries[:MOST_PASSED_BY]]
+        newest = max((entry.date or 0.0 for entry in entries), default=0.0)
         if complete:
             return PassedBy(frozenset(marks), newest)
         room = MOST_PASSED_BY - len(marks)
@@ -60,6 +61,8 @@ class PassedBy:
 
 def judge_window(
     feed: Feed,
+    placed: Sequence[Placed],
+    shown: Sequence[Shown],
     left: Sequence[KnownEntry],
     *,
     document: DocumentMemory,
@@ -68,16 +71,17 @@ def judge_window(
     now: datetime,
     changes: Changes,
 ) -> None:
-    """Add to `changes` what it means that the entries in `left` were known and are not shown.
+    """Add to `changes` what it means that the entries in `left` were known and are not `shown`.
 
     A partial read says nothing of what it does not show: those entries stay as they were.
     """
-    changes.state["steady"] = _steady_reads(feed, entries, document)
+    changes.state["steady"] = _steady_reads(placed, shown, entries, document)
     if not feed.complete:
         changes.pending = sum(1 for known in left if known.absent)
         return
     steady = changes.state["steady"] >= STEADY_READS
-    floors = _floors(feed, entries)
+    floors = _floors(shown, entries)
+    in_order = _in_order(shown)
     for known in left:
         if not known.listed and not known.absent:
             continue
@@ -85,7 +89,7 @@ def judge_window(
             changes.dropped.append(known.page_id)
         date = known.published_at or known.updated_at
         floor = floors.get(host_of(known.page_key))
-        if not _in_order(feed) or floor is None or date is None or date <= floor:
+        if not in_order or floor is None or date is None or date <= floor:
             changes.entries.append(replace(known, listed=False, absent=0))  # it aged out
             continue
         absent = known.absent + 1
@@ -97,28 +101,29 @@ def judge_window(
             changes.checks.append(withdrawal(known, document, steady, absent, now.timestamp()))
 
 
-def _steady_reads(feed: Feed, entries: Mapping[str, KnownEntry], document: DocumentMemory) -> int:
+def _steady_reads(
+    placed: Sequence[Placed], shown: Sequence[Shown], entries: Mapping[str, KnownEntry], document: DocumentMemory
+) -> int:
     """How many reads in a row the feed has shown its newest entries, newest first, and taken none back."""
     passed_by = PassedBy.of(document)
-    came_back = any(k.absent or not k.listed for item in feed.entries if (k := entries.get(item.id)))
+    came_back = any(k.absent or not k.listed for item in shown if (k := entries.get(item.entry_id)))
     # An entry that appears below ones that were there before it was not published at the top.
     newest_known = max((k.published_at or 0.0 for k in entries.values()), default=0.0)
     inserted = document.baseline_at is not None and any(
-        item.id not in entries
-        and (at(item.published) or newest_known) < newest_known - 3600
-        and not passed_by.has(item.id)
-        for item in feed.entries
+        item.entry.id not in entries
+        and (at(item.entry.published) or newest_known) < newest_known - 3600
+        and not passed_by.has(item.entry.id)
+        for item in placed
     )
-    return 0 if came_back or inserted or not _in_order(feed) else int(document.state.get("steady", 0)) + 1
+    return 0 if came_back or inserted or not _in_order(shown) else int(document.state.get("steady", 0)) + 1
 
 
-def _in_order(feed: Feed) -> bool:
-    dates = [at(item.published or item.updated) for item in feed.entries]
-    known = [date for date in dates if date is not None]
-    return len(known) == len(dates) > 1 and all(a >= b for a, b in pairwise(known))
+def _in_order(shown: Sequence[Shown]) -> bool:
+    known = [item.date for item in shown if item.date is not None]
+    return len(known) == len(shown) > 1 and all(a >= b for a, b in pairwise(known))
 
 
-def _floors(feed: Feed, entries: Mapping[str, KnownEntry]) -> dict[str, float]:
+def _floors(shown: Sequence[Shown], entries: Mapping[str, KnownEntry]) -> dict[str, float]:
     """For each host, the date above which its window is whole: that of the second oldest entry (one may be pinned).
 
     Only entries that stayed count: a feed whose links all changed has withdrawn nothing. A feed merged of several shows
@@ -126,10 +131,9 @@ def _floors(feed: Feed, entries: Mapping[str, KnownEntry]) -> dict[str, float]:
     ones of another host stay.
     """
     dates: dict[str, list[float]] = {}
-    for entry in feed.entries:
-        date = at(entry.published or entry.updated)
-        if date is not None and entry.id in entries:
-            dates.setdefault(host_of(entry.original_url or entry.url or feed.url), []).append(date)
+    for item in shown:
+        if item.date is not None and item.entry_id in entries:
+            dates.setdefault(host_of(item.link), []).append(item.date)
     return {host: sorted(found)[1] for host, found in dates.items() if len(found) > 2}
 
 

@@ -131,6 +131,7 @@ document = Table(
     Column("suspect", Integer),  # rows of a suspiciously short read that awaits confirmation
     Column("error", Text),
     Column("state", Text),  # JSON of what the reconciler remembers of the document
+    Column("marks", LargeBinary),  # feed_marks.pack of the entries last read
     UniqueConstraint("source_id", "url"),
 )
 

@@ -109,6 +109,7 @@ class DocumentRow:
     suspect: int | None
     error: str | None
     state: str | None
+    marks: bytes | None
 
     def validators(self) -> Validators | None:
         """What to send for a conditional request; None for a full read."""

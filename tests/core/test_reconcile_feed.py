@@ -40,7 +40,7 @@ def feed(*entries: Entry, complete: bool = True) -> Feed:
         ids=tuple(e.id for e in entries),
         size=len(entries),
         complete=complete,
-        dates=tuple(d for e in entries if (d := e.published or e.updated)),
+        moments=tuple(e.published or e.updated for e in entries),
     )
 
 

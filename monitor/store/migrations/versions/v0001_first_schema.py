@@ -216,6 +216,7 @@ def upgrade() -> None:
         sa.Column("suspect", sa.Integer(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("state", sa.Text(), nullable=True),
+        sa.Column("marks", sa.LargeBinary(), nullable=True),
         sa.ForeignKeyConstraint(["source_id"], ["source.id"], name=op.f("fk_document_source_id")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_document")),
         sa.UniqueConstraint("source_id", "url", name=op.f("uq_document_source_id_url")),
