@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from monitor import cli_report
+from monitor import cli_alerts, cli_import, cli_init, cli_report
 from monitor.cli_options import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -31,6 +31,11 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(cli_report.report_app, name="report")
+app.add_typer(cli_alerts.deliveries_app, name="deliveries")
+app.add_typer(cli_alerts.alerts_app, name="alerts")
+app.add_typer(cli_import.import_app, name="import")
+app.add_typer(cli_import.export_app, name="export")
+app.command()(cli_init.init)
 app.command()(cli_report.simulate)
 
 
@@ -178,26 +183,39 @@ def events(
     ] = None,
     site: Annotated[str | None, typer.Option(help="One site's events.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events as they come.")] = False,
+    cursor: Annotated[
+        str | None, typer.Option(help="Go on behind what was printed under this name; it is kept in the database.")
+    ] = None,
     form: Annotated[str, typer.Option("--format", help="jsonl or table.")] = "",
     verbose: VerboseOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Print the event log.
+    """Print the event log. With --cursor a consumer gets every event at least once, whatever dies when.
 
-    Example: monitor events --since 1d --type 'url.*' --format jsonl
+    Example: monitor events --follow --cursor indexer --type 'url.*' --format jsonl
     """
     set_up_logging(verbose=verbose, quiet=quiet)
     if form not in ("", "jsonl", "table"):
         fail(f"--format {form}: use jsonl or table", 2)
     url = database_url(config, database)
+    from monitor.commands import events as command  # noqa: PLC0415
     from monitor.commands import tables  # noqa: PLC0415
 
+    if cursor is not None and not cursor.strip():
+        fail("--cursor needs a name", 2)
     try:
         after = tables.parse_since(since) if since else None
     except ValueError as error:
         fail(str(error), 2)
     form = form or ("table" if sys.stdout.isatty() else "jsonl")
-    guarded(lambda: tables.events(url, since=after, types=kind or [], site=site, follow=follow, form=form))
+    try:
+        guarded(
+            lambda: command.events(
+                url, since=after, types=kind or [], site=site, follow=follow, form=form, cursor=cursor
+            )
+        )
+    except command.CursorTakenError as error:
+        fail(str(error))
 
 
 @app.command()

@@ -55,9 +55,12 @@ def open_config(path: Path, database: str | None) -> Context:
 
 def database_url(path: Path, database: str | None) -> str:
     """The database to read: the one named, else the configuration's."""
-    from monitor.config import resolve_database  # noqa: PLC0415
+    from monitor.config import ConfigError, database_of, resolve_database  # noqa: PLC0415
 
-    return resolve_database(database, Path.cwd()) if database else open_config(path, None).database
+    try:
+        return resolve_database(database, Path.cwd()) if database else database_of(path, os.environ)
+    except ConfigError as error:
+        fail(str(error), 2)
 
 
 def set_up_logging(*, verbose: bool, quiet: bool) -> None:

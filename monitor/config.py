@@ -9,24 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from monitor.config_load import MAX_BYTES, ConfigError, ConfigProblem
-from monitor.config_resolve import resolve, resolve_database
+from monitor.config_alerts import Alert, FileAlert, NotifyAlert, StdoutAlert, WebhookAlert
+from monitor.config_load import MAX_BYTES, UNSET, ConfigError, ConfigProblem, read_tree
+from monitor.config_resolve import DEFAULT_DATABASE, resolve, resolve_database
 from monitor.config_schema import json_schema
 from monitor.config_types import format_duration, parse_duration, web_url
 from monitor.config_values import (
-    Alert,
     Changes,
     Concurrency,
     Config,
     Crawl,
     Expect,
-    NotifyAlert,
     Poll,
     Settings,
     Site,
     SitemapSettings,
-    StdoutAlert,
-    WebhookAlert,
     default_name,
     free_name,
 )
@@ -40,6 +37,7 @@ __all__ = [
     "ConfigProblem",
     "Crawl",
     "Expect",
+    "FileAlert",
     "NotifyAlert",
     "Poll",
     "Settings",
@@ -47,6 +45,7 @@ __all__ = [
     "SitemapSettings",
     "StdoutAlert",
     "WebhookAlert",
+    "database_of",
     "format_duration",
     "json_schema",
     "load",
@@ -86,6 +85,20 @@ def load(path: Path, env: Mapping[str, str]) -> Config:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError([ConfigProblem(name, line, "", "is not UTF-8; save the file as UTF-8")]) from None
     return loads(text, name=name, env=env, path=path)
+
+
+def database_of(path: Path, env: Mapping[str, str]) -> str:
+    """The URL of the database alone, for commands that only read it: they need no `${NAME}` of any secret.
+
+    Raises ConfigError for whatever else is wrong, as `load` does.
+    """
+    try:
+        return load(path, env).database
+    except ConfigError as error:
+        if any(problem.key == "database" or not UNSET.search(problem.message) for problem in error.problems):
+            raise
+    data = read_tree(path.read_text("utf-8-sig"), str(path), env, path.parent).data
+    return resolve_database(data.get("database") or DEFAULT_DATABASE, path.parent)
 
 
 def loads(text: str, *, name: str, env: Mapping[str, str], path: Path | None = None) -> Config:

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -23,10 +24,14 @@ Place = tuple[str | int, ...]
 MAX_BYTES = 8_000_000
 MAX_VALUES = 300_000
 MAX_DEPTH = 40
+MAX_SECRET = 65_536
+"""Bytes of a file that `${file:PATH}` names."""
+
+UNSET = re.compile(r"^the environment variable \w+ is not set$")
 
 _TAG = "tag:yaml.org,2002:"
 _TRUE = frozenset({"true", "True", "TRUE"})
-_VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{")
+_VARIABLE = re.compile(r"\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)\}|\$\{file:([^{}]+)\}|\$\{")
 _USERINFO = re.compile(r"//[^/@\s]*@")
 _HINTS = (
     ("cannot start any token", "a tab or a reserved character stands where a value starts; indent with spaces"),
@@ -130,8 +135,10 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-def read_tree(text: str, file: str, env: Mapping[str, str]) -> Tree:
-    """The values of a YAML text, `${NAME}` replaced from `env`.
+def read_tree(text: str, file: str, env: Mapping[str, str], folder: Path) -> Tree:
+    """The values of a YAML text, `${NAME}` replaced from `env`, `${file:PATH}` by what a file holds.
+
+    Relative paths are looked for in `folder`.
 
     Raises ConfigError when the text is no YAML mapping. Lesser problems (a key given twice, a variable that is not
     set) are left in `Tree.problems`.
@@ -154,7 +161,7 @@ def read_tree(text: str, file: str, env: Mapping[str, str]) -> Tree:
         kind = "a list" if isinstance(root, SequenceNode) else "one text"
         message = f"holds {kind}, not keys with values; a configuration starts with 'sites:'"
         raise ConfigError([ConfigProblem(file, root.start_mark.line + 1, "", message)])
-    _Reader(tree, env).read(root)
+    _Reader(tree, env, folder).read(root)
     return tree
 
 
@@ -175,9 +182,10 @@ def _syntax(tree: Tree, problem: str, line: int | None) -> ConfigProblem:
 class _Reader:
     """Turns nodes into values, once for each file: keeps the count of values that bounds aliases of aliases."""
 
-    def __init__(self, tree: Tree, env: Mapping[str, str]) -> None:
+    def __init__(self, tree: Tree, env: Mapping[str, str], folder: Path) -> None:
         self.tree = tree
         self.env = env
+        self.folder = folder
         self.left = MAX_VALUES
 
     def read(self, root: Node) -> None:
@@ -259,6 +267,8 @@ class _Reader:
         def replace(match: re.Match[str]) -> str:
             if match[0] == "$${":
                 return "${"
+            if match[2] is not None:
+                return self.held_by(match[2], place)
             if match[1] is None:
                 self.tree.report(place, "'${' needs a name and a '}', as in ${NAME}; write '$${' for a literal '${'")
             elif match[1] not in self.env:
@@ -268,6 +278,21 @@ class _Reader:
             return ""
 
         return Expanded(_VARIABLE.sub(replace, text))
+
+    def held_by(self, path: str, place: Place) -> str:
+        """What a file holds, without the white space around it: where secrets are mounted, one stands in each file."""
+        try:
+            with (self.folder / path).open("rb") as file:
+                data = file.read(MAX_SECRET + 1)
+            if len(data) <= MAX_SECRET:
+                return data.decode().strip()
+            why = f"holds more than {MAX_SECRET} bytes"
+        except UnicodeDecodeError:
+            why = "is no text in UTF-8"
+        except (OSError, ValueError) as error:
+            why = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        self.tree.report(place, f"the file {printable(path)} {why}")
+        return ""
 
 
 def _number(text: str, kind: str) -> int | float | str:

@@ -7,36 +7,28 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from monitor.config_schema_alerts import Alert
 from monitor.config_types import (
+    REGEX_SCHEMA,
     URL_SCHEMA,
     AnyDuration,
     Count,
     Database,
     Duration,
-    EventPattern,
     Flag,
     Glob,
     Host,
     KeyValueError,
     Kind,
+    Model,
     Name,
-    NotifyUrl,
-    Regex,
-    Secret,
     Section,
     Text,
     Url,
     Whole,
-    listed,
 )
-
-
-class Model(BaseModel):
-    """A mapping of the file: no key but its own, no silent conversion."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
 
 
 class ConcurrencyModel(Model):
@@ -152,66 +144,6 @@ class SiteModel(SettingsModel):
     changes: ChangesModel | None = Field(None, description="How changes are confirmed")
 
 
-class FilterModel(Model):
-    """Which events an alert takes."""
-
-    events: list[EventPattern] | None = Field(None, description='Types of events, with * as a wildcard (default ["*"])')
-    sites: list[Text] | None = Field(None, description='Names of sites, with * as a wildcard (default ["*"])')
-    match: Regex | None = Field(None, description="A regular expression that the event's URL or title must hold")
-
-
-class StdoutModel(FilterModel):
-    """Events on standard output."""
-
-    format: Literal["jsonl", "text"] | None = Field(
-        None, description="jsonl or text (default: text on a terminal, jsonl elsewhere)"
-    )
-
-
-class WebhookModel(FilterModel):
-    """Events as signed POST requests (Standard Webhooks)."""
-
-    url: Url = Field(description="Where events are posted")
-    secret: Annotated[list[Secret], BeforeValidator(listed)] | None = Field(
-        None, description="The signing secret, whsec_ and base64; a list while one replaces another"
-    )
-
-
-class NotifyModel(FilterModel):
-    """Events as messages to a chat, a phone or a mailbox, by Apprise."""
-
-    url: NotifyUrl = Field(description="An Apprise URL")
-
-
-class AlertModel(Model):
-    """Where events go: exactly one of the keys."""
-
-    stdout: StdoutModel | None = Field(None, description="Standard output")
-    webhook: WebhookModel | None = Field(None, description="A webhook")
-    notify: NotifyModel | None = Field(None, description="Any service that Apprise knows")
-
-    @model_validator(mode="after")
-    def _one(self) -> AlertModel:
-        given = [name for name in ("stdout", "webhook", "notify") if getattr(self, name) is not None]
-        if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise ValueError(f"must have one of stdout, webhook and notify, but has {found}")
-        return self
-
-
-def _as_alert(value: Any) -> Any:
-    if value == "stdout":
-        return {"stdout": {}}
-    return (
-        {key: {} if key == "stdout" and item is None else item for key, item in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
-
-
-Alert = Annotated[AlertModel, BeforeValidator(_as_alert)]
-
-
 class FileModel(Model):
     """A monitor configuration, `sites.yaml`."""
 
@@ -235,8 +167,10 @@ def json_schema() -> dict[str, Any]:
     parts["AlertModel"] = {
         "anyOf": [{"const": "stdout"}, parts["AlertModel"] | {"minProperties": 1, "maxProperties": 1}]
     }
-    secret = parts["WebhookModel"]["properties"]["secret"]
-    secret["anyOf"] = [secret["anyOf"][0]["items"], *secret["anyOf"]]
+    parts["MatchModel"] = {"anyOf": [REGEX_SCHEMA, parts["MatchModel"]]}
+    for model, key in (("WebhookModel", "secret"), ("NotifyModel", "quiet")):
+        either = parts[model]["properties"][key]
+        either["anyOf"] = [either["anyOf"][0]["items"], *either["anyOf"]]
     tidy: dict[str, Any] = _tidy(made)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "sites.yaml", **tidy}
 

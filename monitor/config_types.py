@@ -12,14 +12,18 @@ import fnmatch
 import re
 import warnings
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import ada_url
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 
 from monitor.config_load import Expanded, nearest, printable
+from monitor.core import template
 from monitor.core.url import host_of
 from monitor.event_schema import EVENT_TYPES
+
+T = TypeVar("T")
 
 DETAIL = "\0"
 """Stands before what a message tells of the inside of a value; left out where the value is not to be shown."""
@@ -30,6 +34,12 @@ _LONGEST = 3650 * 86400.0
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
+
+
+class Model(BaseModel):
+    """A mapping of the file: no key but its own, no silent conversion."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
 
 
 class KeyValueError(ValueError):
@@ -100,8 +110,8 @@ def _from_environment(value: Any) -> Any:
     return {"true": True, "false": False}.get(value, value)
 
 
-def _text(check: Callable[[str], str]) -> Callable[[Any], str]:
-    def validate(value: Any) -> str:
+def _text(check: Callable[[str], T]) -> Callable[[Any], T]:
+    def validate(value: Any) -> T:
         if not isinstance(value, str):
             raise ValueError(f"must be text, not {what(value)}")
         if not value.strip():
@@ -200,6 +210,72 @@ def _secret(text: str) -> str:
     return text
 
 
+_SIZES = {"B": 1, "KB": 1000, "MB": 1000**2, "GB": 1000**3}
+_SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?([KMG]?B)", re.ASCII)
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text)
+    if match is None or (size := int(float(match[1]) * _SIZES[match[2]])) < 1:
+        raise ValueError("{value} is no size; write a number and a unit: 500KB, 10MB, 1GB")
+    return size
+
+
+_HOURS = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])-(?:([01]?[0-9]|2[0-3]):([0-5][0-9])|24:00)", re.ASCII)
+
+
+def _hours(text: str) -> tuple[int, int]:
+    """Minutes after midnight, (from, to)."""
+    match = _HOURS.fullmatch(text)
+    if match is None:
+        raise ValueError("{value} is no span of hours; write it as 22:00-07:00")
+    start = int(match[1]) * 60 + int(match[2])
+    end = 24 * 60 if match[3] is None else int(match[3]) * 60 + int(match[4])
+    if start == end:
+        raise ValueError("{value} is no span: it ends when it begins")
+    return start, end
+
+
+def _zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        near = nearest(text, available_timezones())
+        hint = f"; did you mean {near!r}?" if near else " such as Europe/Berlin"
+        raise ValueError("{value} is no time zone" + hint) from None
+    return text
+
+
+_LIMIT = re.compile(r"([0-9]{1,4}) ?/ ?([0-9.]+[smhd])", re.ASCII)
+
+
+def _limit(text: str) -> tuple[int, float]:
+    """(messages, seconds)."""
+    match = _LIMIT.fullmatch(text)
+    if match is None or int(match[1]) < 1:
+        raise ValueError("{value} is no limit; write messages and a time: 20/1h")
+    return int(match[1]), _positive_duration(match[2])
+
+
+def _digest(text: str) -> float | str:
+    if text in ("never", "surge"):
+        return text
+    try:
+        return _positive_duration(text)
+    except ValueError:
+        raise ValueError("{value} is neither a duration such as 15m nor surge nor never") from None
+
+
+def _template(text: str) -> str:
+    found = template.problem(text)
+    if found is not None:
+        part, sentence = found
+        near = nearest(part, template.NAMES)
+        hint = f"; did you mean {{{near}}}?" if near else ""
+        raise ValueError("is no template" + DETAIL + printable(f"{part!r} is {sentence}{hint}", 200))
+    return text
+
+
 def listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
@@ -227,7 +303,14 @@ Glob = Annotated[str, PlainValidator(_text(_glob)), _string(examples=["/news/**"
 Section = Annotated[str, PlainValidator(_text(_section)), _string(examples=["/news/"])]
 Database = Annotated[str, PlainValidator(_text(_database)), _string(pattern=r"^(sqlite|postgresql)[+a-z0-9]*://|\$\{")]
 EventPattern = Annotated[str, PlainValidator(_text(_event_pattern)), _string(examples=["*", "url.*", *EVENT_TYPES])]
-Regex = Annotated[str, PlainValidator(_text(_regex)), _string(format="regex")]
+REGEX_SCHEMA = {"type": "string", "format": "regex"}
+Regex = Annotated[str, PlainValidator(_text(_regex)), WithJsonSchema(REGEX_SCHEMA)]
+Size = Annotated[int, PlainValidator(_text(_size)), _string(examples=["10MB", "1GB"])]
+Hours = Annotated[tuple[int, int], PlainValidator(_text(_hours)), _string(examples=["22:00-07:00"])]
+Zone = Annotated[str, PlainValidator(_text(_zone)), _string(examples=["Europe/Berlin"])]
+Limit = Annotated[tuple[int, float], PlainValidator(_text(_limit)), _string(examples=["20/1h"])]
+Digest = Annotated[float | str, PlainValidator(_text(_digest)), _string(examples=["15m", "surge", "never"])]
+Template = Annotated[str, PlainValidator(_text(_template)), _string(examples=["{mark} {title}\n{url}"])]
 NotifyUrl = Annotated[str, PlainValidator(_text(_notify_url)), _string(examples=["slack://tokenA/tokenB/tokenC"])]
 Secret = Annotated[str, PlainValidator(_text(_secret)), _string(pattern=r"^whsec_|\$\{")]
 Kind = Literal["feed", "sitemap", "news_sitemap", "crawl"]

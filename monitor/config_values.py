@@ -5,7 +5,6 @@ Intervals are seconds.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,8 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from pydantic import SecretStr
-
+from monitor.config_alerts import Alert
 from monitor.core.url import host_of, is_site_host, matches
 from monitor.model import SourceKind
 
@@ -167,61 +165,6 @@ class Site:
     def owns_host(self, host: str) -> bool:
         """Whether `host` (lower case) is the site's; ``www.`` and the bare name count as one."""
         return is_site_host(host, self.own_hosts)
-
-
-@dataclass(frozen=True, slots=True)
-class StdoutAlert:
-    """Events on standard output; `format` None means text on a terminal and JSON Lines elsewhere."""
-
-    name: str = "stdout"
-    format: Literal["jsonl", "text"] | None = None
-    events: tuple[str, ...] = ("*",)
-    sites: tuple[str, ...] = ("*",)
-    match: str | None = field(default=None, repr=False)
-
-    def takes(self, event_type: str, site: str) -> bool:
-        """Whether events of this type and site are for this alert; `match` is the caller's to apply."""
-        return _takes(self, event_type, site)
-
-
-@dataclass(frozen=True, slots=True)
-class WebhookAlert:
-    """Events as signed POST requests. `secrets` sign each request, the first first; empty: unsigned."""
-
-    name: str
-    url: str = field(repr=False)
-    secrets: tuple[SecretStr, ...] = ()
-    events: tuple[str, ...] = ("*",)
-    sites: tuple[str, ...] = ("*",)
-    match: str | None = field(default=None, repr=False)
-
-    def takes(self, event_type: str, site: str) -> bool:
-        """Whether events of this type and site are for this alert; `match` is the caller's to apply."""
-        return _takes(self, event_type, site)
-
-
-@dataclass(frozen=True, slots=True)
-class NotifyAlert:
-    """Events as messages by Apprise. The URL is a secret: it holds the service's token."""
-
-    name: str
-    url: SecretStr
-    events: tuple[str, ...] = ("*",)
-    sites: tuple[str, ...] = ("*",)
-    match: str | None = field(default=None, repr=False)
-
-    def takes(self, event_type: str, site: str) -> bool:
-        """Whether events of this type and site are for this alert; `match` is the caller's to apply."""
-        return _takes(self, event_type, site)
-
-
-Alert = StdoutAlert | WebhookAlert | NotifyAlert
-
-
-def _takes(alert: Alert, event_type: str, site: str) -> bool:
-    return any(fnmatch.fnmatchcase(event_type, pattern) for pattern in alert.events) and any(
-        fnmatch.fnmatchcase(site, pattern) for pattern in alert.sites
-    )
 
 
 @dataclass(frozen=True, slots=True)

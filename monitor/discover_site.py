@@ -83,7 +83,10 @@ async def discover(url: str, *, fetcher: Fetcher | None = None, policy: FetchPol
     else:
         robots = parse_robots(robots_reply.body, status=robots_reply.status, url=robots_reply.final_url or robots_url)
     if home.status != 200:
-        problems.append(f"{base}: {describe(home)}")
+        text = describe(home)
+        if home.status is None and robots_reply.status is None and text == describe(robots_reply):
+            problems.clear()  # one fault of the host, not two of its documents
+        problems.append(f"{base}: {text}")
     landed = home.final_url or base
     body = decode(home.body).data if home.status == 200 else b""
     sitemaps, feeds = await asyncio.gather(

@@ -19,10 +19,11 @@ from sqlalchemy import Connection
 from monitor import faults
 from monitor.config import Config, Site
 from monitor.core.health import Outcome
-from monitor.deliver import sinks
+from monitor.core.reconcile import when
+from monitor.deliver import endpoints as endpoint_kinds
 from monitor.deliver.outbox import Deliverer, Tally
 from monitor.fetch import Fetcher, FetchPolicy
-from monitor.find_sources import configured, find_sources, wants_discovery
+from monitor.find_sources import configured, find_sources, hasten_listings, wants_discovery
 from monitor.keep_promises import check_promises
 from monitor.lanes import Lane, Lanes, lane_of, width
 from monitor.parse_pool import ParsePool
@@ -81,7 +82,7 @@ class Engine:
         stream: TextIO | None = None,
         progress: Callable[[str], None] = lambda _text: None,
     ) -> None:
-        self._run = Runtime(config, db, fetcher, pool, clock)
+        self._run = self.runtime = Runtime(config, db, fetcher, pool, clock)
         self._deliverer = Deliverer(db, clock)
         self._run.wake = self._deliverer.wake
         self._robots = RobotsCache(self._run)
@@ -91,8 +92,11 @@ class Engine:
         self._lanes: dict[int, Lane] = {}
         self._pause = ROUND
 
-    async def use(self, config: Config) -> None:
-        """Take a configuration into force, at the start and on a reload. Raises UnusableConfigError if it cannot be."""
+    async def use(self, config: Config, *, retry: bool = False) -> None:
+        """Take a configuration into force, at the start and on a reload. Raises UnusableConfigError if it cannot be.
+
+        `retry` looks at once for the sources of sites where that failed: whoever reloads has mended it.
+        """
         run = self._run
         policy = FetchPolicy(
             user_agent=config.defaults.user_agent,
@@ -100,13 +104,13 @@ class Engine:
             proxy=config.defaults.proxy,
         )
         try:
-            endpoints = sinks.build(config.alerts, run.fetcher, policy, self._stream)
+            endpoints = endpoint_kinds.build(config.alerts, run.fetcher, policy, self._stream)
         except ValueError as error:
             raise UnusableConfigError(str(error)) from error
         now = run.clock()
 
         def sync(connection: Connection) -> dict[str, SiteRow]:
-            event_store.sync_endpoints(connection, [(a.name, sinks.address_hash(a)) for a in config.alerts])
+            event_store.sync_endpoints(connection, [(a.name, endpoint_kinds.address_hash(a)) for a in config.alerts])
             source_store.sync_sites(connection, [(s.name, s.url) for s in config.sites], now)
             rows = source_store.sites(connection)
             for site in config.sites:
@@ -116,9 +120,10 @@ class Engine:
                 listed = [kind for kind, urls in configured(site) if urls is not None]
                 source_store.rest_discovered(connection, row.id, listed)
                 source_store.settle_indexed(connection, row.id)
-                if rested and wants_discovery(site):
+                if (rested or (retry and row.discovery_error)) and wants_discovery(site):
                     # What the configuration names no more may be what it now leaves to be found.
                     source_store.set_site(connection, row.id, discovery_next_at=now)
+            hasten_listings(connection, {site.name: site for site in config.sites})
             return source_store.sites(connection)
 
         run.rows = await run.db.run(sync)
@@ -134,7 +139,7 @@ class Engine:
         `everything` ignores the schedule, but not Retry-After, and not a source that is gone.
         """
         result, run = Pass(), self._run
-        await self._safely(result, "discovery", self._discover_all(result))
+        await self._safely(result, "discovery", self._discover_all(result, everything=everything))
         await self._safely(result, "the price of polls", renew_prices(run))
         await self._poll_all(result, everything=everything)
         if result.modified:  # what was read first has a rate by now
@@ -167,7 +172,7 @@ class Engine:
 
         def choose(connection: Connection) -> list[SourceRow]:
             every = source_store.all_sources(connection)
-            ready = [s for s in every if everything or s.next_at <= now]
+            ready = [s for s in every if (everything and s.next_at < source_store.NEVER) or s.next_at <= now]
             return [s for s in ready if (s.retry_at or 0.0) <= now and not (everything and s.state == "gone")]
 
         todo = await self._run.db.run(choose)
@@ -185,7 +190,16 @@ class Engine:
             self._note(result, source, outcome)
             self._progress(f"{result.polled} of {len(todo)} sources read")
 
-        await asyncio.gather(*(one(source) for source in todo if source.site in self._run.sites))
+        async def site(sources: Sequence[SourceRow]) -> None:
+            # Feeds first: of what both list a feed says more, and the event is told by who comes first.
+            await asyncio.gather(*(one(source) for source in sources if source.kind == "feed"))
+            await asyncio.gather(*(one(source) for source in sources if source.kind != "feed"))
+
+        sites: dict[str, list[SourceRow]] = {}
+        for source in todo:
+            if source.site in self._run.sites:
+                sites.setdefault(source.site, []).append(source)
+        await asyncio.gather(*map(site, sites.values()))
 
     # ---------------------------------------------------------------- the daemon
 
@@ -293,7 +307,7 @@ class Engine:
             if (row.discovery_next_at or 0.0) > now or name in self._checking or not wants_discovery(site):
                 continue
             self._checking.add(name)
-            self._spawn(others, wake, name, self._discover(site))
+            self._spawn(others, wake, name, self._discover_quietly(site))
 
     def _start_checks(self, waiting: list[int], others: set[asyncio.Task[None]], wake: asyncio.Event) -> None:
         names = {row.id: name for name, row in self._run.rows.items()}
@@ -348,22 +362,29 @@ class Engine:
         elif outcome.result == "modified":
             result.modified += 1
         else:
-            error = outcome.error or outcome.result
-            result.problems.append(error if error.startswith(source.url) else f"{source.url}: {error}")
+            result.problems.append(_at(source.url, outcome.error or outcome.result))
 
     async def _roots(self, todo: Sequence[SourceRow]) -> dict[int, DocumentRow]:
         return await self._run.db.run(lambda c: source_store.root_documents(c, [s.id for s in todo]))
 
-    async def _discover_all(self, result: Pass) -> None:
+    async def _discover_all(self, result: Pass, *, everything: bool) -> None:
         now = self._run.clock()
-        sites = [
-            site
-            for site in self._run.config.sites
-            if wants_discovery(site) and (self._run.rows[site.name].discovery_next_at or 0.0) <= now
-        ]
+        sites = []
+        for site in filter(wants_discovery, self._run.config.sites):
+            row = self._run.rows[site.name]
+            if (row.discovery_next_at or 0.0) <= now or (everything and row.discovery_error):
+                sites.append(site)
+            elif row.discovery_error:
+                since = f"(as of {when(row.discovered_at)}; --all retries)"
+                result.problems.append(f"{_at(site.url, row.discovery_error)} {since}")
         for site, problem in zip(sites, await asyncio.gather(*map(self._discover, sites)), strict=True):
             if problem is not None:
-                result.problems.append(f"{site.url}: {problem}")
+                result.problems.append(_at(site.url, problem))
+
+    async def _discover_quietly(self, site: Site) -> None:
+        problem = await self._discover(site)
+        if problem is not None:
+            log.warning("%s", _at(site.url, problem))
 
     async def _discover(self, site: Site) -> str | None:
         self._progress(f"looking for feeds and sitemaps of {site.url}")
@@ -372,3 +393,8 @@ class Engine:
     async def deliver(self) -> Tally:
         """One delivery attempt of what is pending."""
         return await self._deliverer.attempt()
+
+
+def _at(url: str, problem: str) -> str:
+    """A problem with its address, which it may name already."""
+    return problem if problem.startswith(url) else f"{url}: {problem}"

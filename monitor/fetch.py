@@ -71,6 +71,7 @@ class _Ask:
     policy: FetchPolicy
     validators: Validators | None = None
     content: bytes | None = None
+    in_turn: bool = True
 
 
 def _tls() -> ssl.SSLContext:
@@ -135,11 +136,12 @@ class Fetcher:
     ) -> Reply:
         """POST `content` once; redirects are not followed. Never raises for what the network or the server does.
 
-        An answer counts by its status: what is wrong with its body fails nothing.
+        An answer counts by its status: what is wrong with its body fails nothing. The limits on requests to a host do
+        not count here: they spare those who did not ask for it, and an endpoint that hangs must delay no other.
         """
         chosen = replace(policy or self.policy, total_timeout=30.0)
         sent = {"user-agent": chosen.user_agent, "accept-encoding": "identity", **headers}
-        return await self._step(url, _Ask("POST", sent, chosen, content=content), chosen.total_timeout)
+        return await self._step(url, _Ask("POST", sent, chosen, content=content, in_turn=False), chosen.total_timeout)
 
     async def _again(self, first: Reply, url: str, ask: _Ask) -> Reply:
         """A second try after a moment, for what may succeed then; the first has been made."""
@@ -178,7 +180,7 @@ class Fetcher:
             here = there
 
     async def _step(self, url: str, ask: _Ask, seconds: float) -> Reply:
-        """One request and its answer, in its turn, within `seconds` once it has begun."""
+        """One request and its answer, in its turn where it takes one, within `seconds` once it has begun."""
         policy = ask.policy
         try:
             to = address_of(url)
@@ -188,7 +190,8 @@ class Fetcher:
             text = f"{to.host} is not a public address; {PERMIT}"
             return _failed(url, "blocked", text)
         name = f"{to.host.rstrip('.')}:{to.port or ''}"
-        await self._turns.take(name, policy.per_host, policy.host_delay)
+        if ask.in_turn:
+            await self._turns.take(name, policy.per_host, policy.host_delay)
         began = time.perf_counter()
         conditions = conditional_headers(ask.validators, url)
         try:
@@ -200,7 +203,8 @@ class Fetcher:
             text = f"no whole answer from {to.host} within {policy.total_timeout:g} s"
             reply = _failed(url, "timeout", text)
         finally:
-            self._turns.leave(name)
+            if ask.in_turn:
+                self._turns.leave(name)
         return replace(reply, seconds=time.perf_counter() - began, sent=ask.validators if conditions else None)
 
     async def _exchange(self, url: str, to: Address, ask: _Ask, conditions: Mapping[str, str]) -> Reply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Mapping
 
 from sqlalchemy import Connection
 
@@ -14,6 +15,7 @@ from monitor.model import SourceKind
 from monitor.runtime import Runtime
 from monitor.store import sources as source_store
 from monitor.store.database import StoreError
+from monitor.store.due import hasten
 
 log = logging.getLogger("monitor")
 
@@ -31,6 +33,14 @@ def configured(site: Site) -> list[tuple[SourceKind, tuple[str, ...] | None]]:
 def wants_discovery(site: Site) -> bool:
     """Whether the configuration leaves sources to be found."""
     return site.feeds is None or site.sitemaps is None
+
+
+def hasten_listings(connection: Connection, sites: Mapping[str, Site]) -> None:
+    """Let a shorter `every` or `news_every` count from the last read on, not only from the next."""
+    for source in source_store.all_sources(connection):
+        if source.kind in ("sitemap", "news_sitemap") and source.site in sites and not source.failures:
+            settings = sites[source.site].source_settings(source.known_as).sitemap
+            hasten(connection, source.id, settings.news_every if source.kind == "news_sitemap" else settings.every)
 
 
 async def find_sources(run: Runtime, site: Site) -> str | None:
@@ -55,9 +65,6 @@ async def find_sources(run: Runtime, site: Site) -> str | None:
         now = run.clock()
         error = sentence(fault)
         again = now + DISCOVER_RETRY * (1.0 + random.random())  # noqa: S311 - spreads retries, guards nothing
-    else:
-        if error is not None:
-            log.warning("%s: %s", site.url, error)
 
     def note(connection: Connection) -> None:
         source_store.set_site(connection, row_id, discovered_at=now, discovery_next_at=again, discovery_error=error)

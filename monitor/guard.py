@@ -8,7 +8,10 @@ from typing import Any
 
 BLOCKED = "is not a public address"
 
-PERMIT = "`allow_private_networks: true` in sites.yaml, or the option --allow-private-networks, would permit it"
+PERMIT = (
+    "`allow_private_networks: true` under `defaults` or the site in sites.yaml would permit it "
+    "(`discover` and `lint`: the option --allow-private-networks)"
+)
 """What to do about a refusal, for those who have a configuration and those who gave a command."""
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from monitor.config import Alert, Config, Site
+from monitor.config import Config, Site
 from monitor.core.reconcile import Rules, Scope
 from monitor.fetch import Fetcher, FetchPolicy
-from monitor.model import Event
 from monitor.parse_pool import ParsePool
 from monitor.schedule import USUAL, Population
 from monitor.store.database import Database
@@ -39,7 +37,7 @@ class Runtime:
         """Take `config` as the one in force."""
         self.config = config
         self.sites = {site.name: site for site in config.sites}
-        self.routes = [Route(alert.name, _takes(alert)) for alert in config.alerts]
+        self.routes = routes_of(config)
 
     def policy(self, site: Site, url: str | None = None) -> FetchPolicy:
         """How to fetch for a site, or for its source that the configuration knows as `url`."""
@@ -69,18 +67,6 @@ class Runtime:
         )
 
 
-def _takes(alert: Alert) -> Callable[[Event], bool]:
-    """Whether an endpoint takes an event: by type, by site, and by `match` on its title and URL."""
-    pattern = re.compile(alert.match) if alert.match else None
-
-    def takes(event: Event) -> bool:
-        if not alert.takes(event.type, event.site):
-            return False
-        if pattern is None:
-            return True
-        entry = event.data.get("entry") or {}
-        return any(
-            pattern.search(text) for text in (entry.get("title"), event.data.get("title"), event.subject) if text
-        )
-
-    return takes
+def routes_of(config: Config) -> list[Route]:
+    """Where the events of a configuration go, in its order."""
+    return [Route(alert.name, alert.takes_event, alert.stop) for alert in config.alerts]

@@ -238,7 +238,7 @@ def failure_of(error: Exception, host: str, proxied: bool = False) -> TransportF
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         if getattr(cause, "errno", None) in (socket.EAI_AGAIN, socket.EAI_FAIL):
             return TransportFailure("dns", f"the name of {host} could not be looked up: {_reason(cause)}")
-        return TransportFailure("dns", f"there is no host {host} (DNS: {_reason(cause)})")
+        return TransportFailure("dns", f"there is no host {host} (its name is unknown to the DNS)")
     for of, kind, text in _BY_CLASS:
         if isinstance(error, of):
             return TransportFailure(kind, text.format(host=host))

@@ -192,10 +192,10 @@ BAD = [
     # alerts and the database
     (OK + "alerts: stdout\n", "sites.yaml:2: alerts: must be a list, not text"),
     (OK + "alerts: [{webook: {}}]\n", "sites.yaml:2: alerts[0].webook: unknown key; did you mean 'webhook'?"),
-    (OK + "alerts: [{}]\n", "sites.yaml:2: alerts[0]: must have one of stdout, webhook and notify, but has none"),
+    (OK + "alerts: [{}]\n", "sites.yaml:2: alerts[0]: must have one of stdout, file, webhook and notify, but has none"),
     (
         OK + "alerts: [{stdout: {}, notify: {url: slack://x}}]\n",
-        "sites.yaml:2: alerts[0]: must have one of stdout, webhook and notify, but has stdout and notify",
+        "sites.yaml:2: alerts[0]: must have one of stdout, file, webhook and notify, but has stdout and notify",
     ),
     (
         OK + "alerts: [{stdout: {format: json}}]\n",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.commands.reports import _csv
+from monitor.commands.reports import csv_text
 from monitor.report import sitemaps as sitemap_report
 from tests.scenarios.trees import Site, site, urlset
 
@@ -48,6 +48,6 @@ def test_a_jump_by_an_order_of_magnitude_is_a_warning(tmp_path: Path) -> None:
 
 
 def test_cells_of_a_table_are_no_formulas() -> None:
-    assert _csv(["url"], [["=HYPERLINK(1)"], ["https://h.example/,"], [None]]) == (
+    assert csv_text(["url"], [["=HYPERLINK(1)"], ["https://h.example/,"], [None]]) == (
         'url\r\n\'=HYPERLINK(1)\r\n"https://h.example/,"\r\n""\r\n'
     )

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator
 
 from monitor.config import Config, ConfigError, load
+from monitor.deliver.text import counted
 from monitor.engine import Engine, UnusableConfigError
 from monitor.fetch import Fetcher, FetchPolicy
 from monitor.parse_pool import ParsePool
@@ -35,13 +36,13 @@ def fetch_policy(config: Config) -> FetchPolicy:
 
 
 @contextlib.asynccontextmanager
-async def opened(config: Config, db: Database, *, progress: bool = False) -> AsyncIterator[Engine]:
-    """An engine with all its parts, closed again on leaving. Raises UnusableConfigError."""
+async def opened(config: Config, db: Database, *, progress: bool = False, retry: bool = False) -> AsyncIterator[Engine]:
+    """An engine with all its parts, closed again on leaving. `retry`: see `Engine.use`. Raises UnusableConfigError."""
     say = _progress if progress and sys.stderr.isatty() else lambda _text: None
     async with Fetcher(fetch_policy(config)) as fetcher:
         with ParsePool() as pool:
             engine = Engine(config, db, fetcher, pool, clock=time.time, progress=say)
-            await engine.use(config)
+            await engine.use(config, retry=retry)
             spare_collector()
             yield engine
 
@@ -98,8 +99,8 @@ async def _forever(config: Config, db: Database) -> int:
     stop = _stop_on_signals()
     reload = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload.set)
-    async with opened(config, db) as engine:
-        log.info("watching %d sites", len(config.sites))
+    async with opened(config, db, retry=True) as engine:
+        log.info("watching %s", counted(len(config.sites), "site"))
         reloading = asyncio.create_task(_reload_on(reload, config, engine))
         try:
             await engine.forever(stop)
@@ -119,7 +120,7 @@ async def _reload_on(reload: asyncio.Event, config: Config, engine: Engine) -> N
             continue
         try:
             fresh = load(config.path, os.environ)
-            await engine.use(fresh)
+            await engine.use(fresh, retry=True)
         except (ConfigError, UnusableConfigError) as error:
             for line in str(error).splitlines():
                 print(f"monitor: {line}", file=sys.stderr)  # noqa: T201
@@ -129,7 +130,7 @@ async def _reload_on(reload: asyncio.Event, config: Config, engine: Engine) -> N
             log.exception("the configuration could not be taken into force")
             _stays()
         else:
-            log.warning("configuration read again: %d sites", len(fresh.sites))
+            print(f"monitor: configuration read again: {counted(len(fresh.sites), 'site')}", file=sys.stderr)  # noqa: T201
 
 
 def _stays() -> None:

@@ -42,7 +42,7 @@ def discover_site(url: str, *, allow_private_networks: bool, as_json: bool) -> i
     if as_json:
         print_json(discovered_data(result))
     else:
-        _print_found([Trial("", found) for found in result.all()], with_site=False)
+        print_found([Trial("", found) for found in result.all()], with_site=False)
     for problem in result.problems:
         print(f"monitor: {problem}", file=sys.stderr)  # noqa: T201
     if any(found.ok for found in result.all()):
@@ -75,7 +75,7 @@ def check(config: Config, *, as_json: bool) -> int:
     if as_json:
         print_json([{"site": t.site, "ok": t.found.ok} | asdict(t.found) for t in trials])
     else:
-        _print_found(trials, with_site=True)
+        print_found(trials, with_site=True)
     bad = [t for t in trials if not t.found.ok]
     for trial in bad:
         print(f"monitor: {trial.site}: {trial.found.url}: {trial.found.verdict}", file=sys.stderr)  # noqa: T201
@@ -120,7 +120,10 @@ def _policy(settings: Settings) -> FetchPolicy:
     )
 
 
-def _print_found(trials: list[Trial], *, with_site: bool) -> None:
+def print_found(trials: list[Trial], *, with_site: bool) -> None:
+    """A table of what was found or tried."""
+    if not trials:
+        return
     table = Table(box=None, pad_edge=False)
     for name in (["SITE"] if with_site else []) + ["KIND", "FORMAT", "SIZE", "URL", "FOUND BY", "VERDICT"]:
         table.add_column(name, overflow="fold")

@@ -12,11 +12,12 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from sqlalchemy import Connection
 
-from monitor.commands.tables import clean, console
+from monitor.commands.tables import WIDE, clean, console
 from monitor.core.reconcile import when
 from monitor.report import sitemaps as sitemap_report
 from monitor.store import sources as source_store
@@ -39,20 +40,24 @@ def sitemaps(url: str, *, site: str | None, at: float | None, form: str, output:
         if at is not None:
             moment = at
             told = db.call(lambda c: sitemap_report.listed_at(c, chosen_sites(c, site), moment))
-            _write(_listed(told, moment, form), output)
+            write(_listed(told, moment, form), output)
             return
         found = db.call(lambda c: sitemap_report.report(c, chosen_sites(c, site), time.time()))
     if form == "json":
         text = json.dumps([asdict(one) for one in found], ensure_ascii=False, indent=2) + "\n"
     elif form == "csv":
         names = [field.name for field in fields(sitemap_report.FileReport)]
-        text = _csv(names, ([getattr(file, name) for name in names] for one in found for file in one.files))
+        text = csv_text(names, ([getattr(file, name) for name in names] for one in found for file in one.files))
     else:
         text = _table(found)
-    _write(text, output)
+    write(text, output)
 
 
 def _table(found: Sequence[sitemap_report.SiteReport]) -> str:
+    lines = [f"{one.site}: {one.urls:,} URLs in {len(one.files)} files" for one in found]
+    lines += [f"warning: {text}" for one in found for text in one.warnings]
+    if console().width < WIDE:
+        return printed(Group(*(part for one in found for file in one.files for part in _block(file))), *lines)
     table = Table(box=None, pad_edge=False)
     for name in ("SITE", "FILE", "KIND"):
         table.add_column(name, overflow="fold")
@@ -68,8 +73,23 @@ def _table(found: Sequence[sitemap_report.SiteReport]) -> str:
             seconds = f"{file.seconds:.2f}" if file.seconds is not None else "-"
             cells = [file.site, file.url, file.kind, f"{file.urls:,}", *shares, size, seconds, file.read or "never"]
             table.add_row(*map(clean, [*cells, problems]))
-    lines = [f"{one.site}: {one.urls:,} URLs in {len(one.files)} files" for one in found]
-    return _printed(table, *lines, *(f"warning: {text}" for one in found for text in one.warnings))
+    return printed(table, *lines)
+
+
+def _block(file: sitemap_report.FileReport) -> list[RenderableType]:
+    """A file's line for a terminal of 80 columns: the address, what is known of it beneath, what is wrong."""
+    facts = [file.site, file.kind, f"{file.urls:,} URLs"]
+    facts += [f"{share:.0%} {what}" for share, what in _shares(file) if share is not None]
+    facts += [f"{file.bytes:,} bytes"] if file.bytes is not None else []
+    facts += [f"{file.seconds:.2f} s"] if file.seconds is not None else []
+    facts.append(f"read {file.read}" if file.read else "never read")
+    problems = file.problems or ("" if file.listed else "no index lists it any more")
+    parts: list[RenderableType] = [clean(file.url), Padding.indent(clean(", ".join(facts)), 2)]
+    return parts + ([Padding.indent(clean(problems), 2)] if problems else [])
+
+
+def _shares(file: sitemap_report.FileReport) -> list[tuple[float | None, str]]:
+    return [(file.lastmod_share, "with lastmod"), (file.fresh_share, "modified in the last 24 h")]
 
 
 def _listed(told: Sequence[tuple[str, str, str, list[Any] | None]], moment: float, form: str) -> str:
@@ -81,22 +101,28 @@ def _listed(told: Sequence[tuple[str, str, str, list[Any] | None]], moment: floa
         return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     if form == "csv":
         rows = ([site, url, line.url, line.lastmod, line.title] for site, url, _, lines in told for line in lines or ())
-        return _csv(["site", "file", "url", "lastmod", "title"], rows)
+        return csv_text(["site", "file", "url", "lastmod", "title"], rows)
     table = Table(box=None, pad_edge=False)
     for name in ("SITE", "FILE", "KIND", f"URLS AT {when(moment)}"):
         table.add_column(name, overflow="fold")
     for site, url, kind, lines in told:
         table.add_row(*map(clean, [site, url, kind, "not known" if lines is None else f"{len(lines):,}"]))
-    return _printed(table, "--format csv or json shows each URL")
+    return printed(table, "--format csv or json shows each URL")
 
 
-def _printed(table: Table, *lines: str) -> str:
+def printed(*parts: RenderableType) -> str:
+    """Tables and lines as text, as wide as the terminal."""
     out = io.StringIO()
-    Console(file=out, width=console().width, highlight=False).print(table)
-    return out.getvalue() + "".join(f"{clean(line)}\n" for line in lines)
+    for part in parts:
+        if isinstance(part, str):
+            out.write(f"{clean(part)}\n")
+        else:
+            Console(file=out, width=console().width, highlight=False).print(part)
+    return out.getvalue()
 
 
-def _csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def csv_text(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV (RFC 4180)."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(names)
@@ -109,7 +135,8 @@ def _harmless(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-def _write(text: str, output: Path | None) -> None:
+def write(text: str, output: Path | None) -> None:
+    """Print a report, or write it to a file."""
     if output is None:
         sys.stdout.write(text)
     else:

@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,14 +19,16 @@ from monitor import schedule
 from monitor.core.identity import page_id
 from monitor.core.reconcile import when
 from monitor.core.url import page_key
-from monitor.deliver.text import readable
+from monitor.deliver.text import counted, readable
 from monitor.report import lookup
 from monitor.store import events as event_store
 from monitor.store import sources as source_store
 from monitor.store.database import Database
-from monitor.store.sources import SourceRow
+from monitor.store.sources import SiteRow, SourceRow
 
-PAGE = 1000
+WIDE = 150
+"""Columns of a terminal from which on the table of sources stands on one line each."""
+
 _SPAN = re.compile(r"([0-9]{1,12}\.?[0-9]{0,6}|\.[0-9]{1,6})([smhdw])", re.ASCII)
 
 
@@ -77,7 +79,7 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
     if row.schedule:
         decision = schedule.decide(schedule.loads(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
         rate, delay, risk = round(decision.mean_rate, 3), round(decision.delay, 1), round(decision.risk, 6)
-    if row.last_at is not None:
+    if row.last_at is not None and row.next_at < source_store.NEVER:
         interval = round(row.next_at - row.last_at, 1)
     return {
         "site": row.site,
@@ -92,7 +94,7 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
         "interval_seconds": interval,
         "expected_delay_seconds": delay,
         "overflow_risk": risk,
-        "next_poll": when(row.next_at),
+        "next_poll": when(row.next_at) if row.next_at < source_store.NEVER else None,
         "reason": row.reason,
         "failures": row.failures,
         "failing_since": when(row.failing_since_at),
@@ -114,9 +116,54 @@ def status(url: str, *, as_json: bool) -> None:
         off = db.call(event_store.disabled_endpoints)
         sites = db.call(source_store.sites)
     data = [source_data(row, *counts.get(row.id, (0, 0)), now) for row in rows]
+    lost = [f"{name}: {_discovery(site, now)}" for name, site in sites.items() if site.discovery_error]
     if as_json:
         print_json(data)
+        for line in lost:
+            print(f"monitor: {clean(line)}", file=sys.stderr)  # noqa: T201
         return
+    out = console()
+    out.print(_narrow(rows, data, now) if out.width < WIDE else _wide(rows, data, now))
+    for line in lost:
+        out.print(clean(line))
+    for name, reason in off:
+        out.print(clean(f"{name} is disabled, nothing is sent to it: {reason}"))
+    for endpoint, state, count, error in waiting:
+        out.print(clean(f"{count} deliveries {state} for {endpoint}" + (f": {error}" if error else "")))
+
+
+def _discovery(site: SiteRow, now: float) -> str:
+    later = (site.discovery_next_at or now) - now
+    again = f"in {span(later)}" if later > 0 else "at the next pass"
+    return f"no sources found: {site.discovery_error} (looked for again {again}, or with `monitor run --once --all`)"
+
+
+def _narrow(rows: Sequence[SourceRow], data: Sequence[dict[str, Any]], now: float) -> Group:
+    """For a terminal of 80 columns: each source and its error on lines of their own."""
+    parts: list[RenderableType] = []
+    site = None
+    for row, item in zip(rows, data, strict=True):
+        if row.site != site:
+            site = row.site
+            parts.append(clean(site))
+        facts = [
+            row.kind.replace("_", " "),
+            row.state,
+            f"read {span(now - row.last_at)} ago" if row.last_at else "never read",
+            row.last_result or "",
+            counted(item["pages"], "page"),
+            f"{item['rate_per_day']:.1f} a day" if item["rate_per_day"] is not None else "",
+            f"every {span(item['interval_seconds'])}" if item["interval_seconds"] is not None else "",
+            f"next {_next(row, now)}",
+        ]
+        parts.append(Padding.indent(clean(row.url), 2))
+        parts.append(Padding.indent(clean(", ".join(filter(None, facts))), 4))
+        if row.last_error:
+            parts.append(Padding.indent(clean(f"error: {row.last_error}"), 4))
+    return Group(*parts)
+
+
+def _wide(rows: Sequence[SourceRow], data: Sequence[dict[str, Any]], now: float) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in (
         "SITE",
@@ -151,24 +198,23 @@ def status(url: str, *, as_json: bool) -> None:
             span(item["interval_seconds"]) if item["interval_seconds"] is not None else "",
             span(item["expected_delay_seconds"]) if item["expected_delay_seconds"] is not None else "",
             f"{item['overflow_risk']:.2g}" if item["overflow_risk"] is not None else "",
-            "now" if row.next_at <= now else f"in {span(row.next_at - now)}",
+            _next(row, now),
             clean(row.last_error or ""),
         )
-    out = console()
-    out.print(table)
-    for name, site in sites.items():
-        if site.discovery_error:
-            out.print(clean(f"{name}: {site.discovery_error}"))
-    for name, reason in off:
-        out.print(clean(f"{name} is disabled, nothing is sent to it: {reason}"))
-    for endpoint, state, count, error in waiting:
-        out.print(clean(f"{count} deliveries {state} for {endpoint}" + (f": {error}" if error else "")))
+    return table
+
+
+def _next(row: SourceRow, now: float) -> str:
+    if row.next_at >= source_store.NEVER:
+        return "by hand"
+    return "now" if row.next_at <= now else f"in {span(row.next_at - now)}"
 
 
 def explain(url: str, subject: str, *, as_json: bool) -> bool:
     """Print why a source is polled when it is, or all that is known of a page; False where nothing is."""
     now = time.time()
     with Database(url, exclusive=False, must_exist=True) as db:
+        sites = {row.url: row for row in db.call(source_store.sites).values()}
         matching = [row for row in db.call(lambda c: source_store.all_sources(c, active=False)) if row.url == subject]
         counts = db.call(lookup.counts_by_source)
         key = page_key(subject)
@@ -189,7 +235,11 @@ def explain(url: str, subject: str, *, as_json: bool) -> bool:
             out.print(clean(f"  {item['kind']} {item['url']}: since {item['first']}, {state}"))
         for item in page["events"]:
             out.print(clean("  " + readable(item)))
-    return bool(answers or pages)
+    site = sites.get(subject)
+    if site is not None:
+        text = "its sources are under `monitor status`"
+        out.print(clean(f"{site.name}: {_discovery(site, now) if site.discovery_error else text}"))
+    return bool(answers or pages or site)
 
 
 def _why(row: SourceRow, now: float) -> dict[str, Any]:
@@ -211,29 +261,3 @@ def _print_fields(out: Console, fields: dict[str, Any]) -> None:
     for name, value in fields.items():
         if value is not None:
             out.print(clean(f"{name.replace('_', ' '):<18} {value}"))
-
-
-def events(url: str, *, since: float | None, types: Sequence[str], site: str | None, follow: bool, form: str) -> None:
-    """Print the event log, and go on with `follow` until interrupted or until nobody reads."""
-    with Database(url, exclusive=False, must_exist=True) as db:
-        after = 0
-        try:
-            while True:
-                found = db.call(
-                    partial(event_store.read_events, after=after, since=since, types=types, site=site, limit=PAGE)
-                )
-                for seq, envelope in found:
-                    after = seq
-                    line = readable(envelope) if form == "table" else json.dumps(envelope, ensure_ascii=False)
-                    sys.stdout.write(line + "\n")
-                sys.stdout.flush()
-                if len(found) == PAGE:
-                    continue
-                if not follow:
-                    return
-                time.sleep(0.5)
-        except BrokenPipeError:
-            # The reader has what it wanted. Python would flush again at exit, and complain.
-            sys.stdout = open("/dev/null", "w")  # noqa: SIM115, PTH123
-        except KeyboardInterrupt:
-            return

@@ -93,6 +93,7 @@ class KnownPage:
     missing_at: float | None = None
     missing_reason: str | None = None
     stored: bool = True
+    published_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,8 +176,16 @@ def _new_entry(read: _Read, item: Placed, *, let_in: bool) -> None:
             )
         )
     _back(read, page, item)
+    _date(read, page, entry)
     changes.entries.append(_entry_row(item, now, first_at=now))
     changes.rows.append(KnownRow(item.page_id, _unless(item.observed, page.url), now, None, entry.title))
+
+
+def _date(read: _Read, page: KnownPage, entry: Entry) -> None:
+    """Note when the page was published, if no other source has said so."""
+    known = read.changes.pages.get(page.id, page)
+    if known.published_at is None and known.stored and entry.published is not None:
+        read.changes.pages[page.id] = replace(known, published_at=at(entry.published))
 
 
 def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
@@ -196,6 +204,8 @@ def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
     weak = not fields and _advanced(at(entry.updated), known.updated_at)
     if fields and flips <= MAX_FLIPS and not _told(page, entry, fields, read.document.read_at):
         _changed(read, item, known, fields)
+    elif "title" in fields and entry.title and entry.title != page.title:
+        changes.pages[page.id] = replace(page, title=entry.title)  # told without its headline, or flapping
     elif weak and not read.quiet and read.rules.verify != "never":
         changes.checks.append(
             Check(

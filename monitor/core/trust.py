@@ -108,3 +108,29 @@ def plausible(
     slack = 86400.0 if row.lastmod_precision in ("day", "month", "year") or not row.lastmod_zone else 3600.0
     since = (read_at if read_at is not None else now) - slack
     return "plausible" if since <= moment <= now + slack else "odd"
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the lastmods of a listing lie: `dated` of `rows` have one, `invalid` of these are no date or lie in the
+    future, `top` share the commonest text, `fresh` are of the last 24 hours."""
+
+    rows: int
+    dated: int
+    invalid: int
+    top: int
+    fresh: int
+
+
+def score(memory: Mapping[str, Any], spread: Spread) -> float | None:
+    """How far a file's lastmods are worth believing, 0 to 1; None where it has none.
+
+    The share of sampled moves that the pages confirmed (Laplace's rule: one half while none was asked), times the share
+    of valid dates. A file that is untrusted, or on its way there by a strike, has half of that at most for each.
+    """
+    if not spread.dated:
+        return None
+    confirmed, denied = int(memory.get("confirmed", 0)), int(memory.get("denied", 0))
+    found = (confirmed + 1) / (confirmed + denied + 2) * (1 - spread.invalid / spread.dated)
+    halvings = int(memory.get("strikes", 0) > 0) + (memory.get("verdict") == "untrusted")
+    return round(found / (1 << halvings), 3)

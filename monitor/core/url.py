@@ -8,6 +8,7 @@ of trackers. Everything that merely tends to be the same page (http and https, w
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from urllib.parse import quote, unquote_plus
 
@@ -64,6 +65,17 @@ def page_key(url: str, *, keep_fragment: bool = False) -> str:
         return head
     kept = _key_query(query)
     return head if kept is None else f"{head}?{kept}"
+
+
+_OWN_KEYS = re.compile(r"(?:https?://(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*/[A-Za-z0-9_~!$'()*+,=:@/.-]*+\n)++", re.ASCII)
+
+
+def page_keys(urls: Sequence[str]) -> list[str]:
+    """`page_key` of each URL; plain ones, of which sitemaps are full, all at once."""
+    text = "\n".join(urls)
+    if "/." not in text and _OWN_KEYS.fullmatch(f"{text}\n"):
+        return list(urls)
+    return list(map(page_key, urls))
 
 
 def _split(url: str) -> tuple[str, str, str, str | None] | None:

@@ -25,11 +25,14 @@ ATTEMPTS = 20
 """Tries until a delivery is parked: with doubling waits of 5 s to 12 h, about four days."""
 
 BATCH = 500
-LONGEST_SLEEP = 60.0
-"""The clock may be set while a wait is under way."""
+LONGEST_SLEEP = 5.0
+"""The clock may be set while a wait is under way, and another process may have put something into the outbox."""
 
 NOTED_EVERY = 50
 """Deliveries of a lane that are noted together: at most so many are repeated after a crash."""
+
+NOTED_SECONDS = 0.25
+"""How long deliveries to a slow endpoint may go without being noted."""
 
 _wait = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
@@ -57,6 +60,8 @@ class Deliverer:
         self._db = db
         self._clock = clock
         self._sinks: dict[str, Sink] = {}
+        self._held: dict[str, float] = {}  # endpoints that want nothing before a time, though something waits
+        self._recalled: set[str] = set()
         self._wake = asyncio.Event()
         self.closed = asyncio.Event()
         """Set when standard output was closed by its reader: the process should end."""
@@ -64,6 +69,8 @@ class Deliverer:
     def use(self, sinks: Sequence[Sink]) -> None:
         """Take `sinks` as the endpoints in force. What waits for others stays in the outbox."""
         self._sinks = {sink.name: sink for sink in sinks}
+        self._held.clear()
+        self._recalled.clear()
 
     def wake(self) -> None:
         """There may be something to deliver."""
@@ -80,6 +87,7 @@ class Deliverer:
                 self._wake.clear()
                 idle = [name for name in self._sinks if name not in tasks]
                 due = await self._db.run(partial(event_store.next_deliveries, endpoints=idle))
+                due = {name: max(at, self._held.get(name, 0.0)) for name, at in due.items()}
                 now = self._clock()
                 for name in [name for name, at in due.items() if at <= now]:
                     tasks[name] = asyncio.create_task(self._drain(name))
@@ -111,39 +119,55 @@ class Deliverer:
         What fails waits beyond the instant at which this began: each event is tried once, however long it takes.
         """
         tally, now = Tally(), self._clock()
+        sink = self._sinks.get(name)
+        if sink is not None and name not in self._recalled:
+            sink.memory = await self._db.run(partial(event_store.memory_of, name=name))
+            self._recalled.add(name)
         while not self.closed.is_set():
-            batch = await self._db.run(
-                partial(event_store.pending_deliveries, now=now, endpoints=[name], per_endpoint=BATCH)
-            )
-            if not batch:
-                break
             sink = self._sinks.get(name)
             if sink is None:
                 break
+            batch = await self._db.run(
+                partial(event_store.pending_deliveries, now=now, endpoints=[name], per_endpoint=sink.reads)
+            )
+            if not batch:
+                break
             lanes: dict[str, list[Pending]] = {}
             for item in batch:
-                lanes.setdefault(item.site, []).append(item)
+                lanes.setdefault("" if sink.mixed else item.site, []).append(item)
+            before = tally.delivered + tally.failed
             gate = asyncio.Semaphore(sink.at_once)
             await asyncio.gather(*(self._lane(gate, sink, lane, tally) for lane in lanes.values()))
-            if tally.delivered == 0 and tally.failed == 0:
+            if tally.delivered + tally.failed == before or self._held.get(name):
                 break
         return tally
 
-    async def _lane(self, gate: asyncio.Semaphore, sink: Sink, lane: Sequence[Pending], tally: Tally) -> None:
-        """One site's events to one endpoint, in order; the first that fails holds the rest back."""
+    async def _lane(self, gate: asyncio.Semaphore, sink: Sink, lane: list[Pending], tally: Tally) -> None:
+        """Events to one endpoint, in order, of one site or of all; the first that fails holds the rest back."""
         done: list[int] = []
+        loop = asyncio.get_running_loop()
         async with gate:
+            noted_at = loop.time()
             try:
-                for item in lane:
-                    receipt = await sink.send(item, self._clock())
-                    if receipt.outcome == "delivered":
-                        done.append(item.seq)
-                        tally.delivered += 1
-                        if len(done) >= NOTED_EVERY:
-                            await self._note(sink, done)
-                        continue
-                    await self._failed(sink, item, receipt, tally)
-                    return
+                while lane:
+                    now = self._clock()
+                    opens = sink.opens_at(lane[0].time_at, now)
+                    if opens > now:
+                        self._held[sink.name] = opens
+                        return
+                    self._held.pop(sink.name, None)
+                    items = lane[: sink.takes(len(lane), now)]
+                    receipt = await sink.send(items, now)
+                    if receipt.outcome != "delivered":
+                        await self._failed(sink, items, receipt, tally)
+                        return
+                    del lane[: len(items)]
+                    done += [item.seq for item in items]
+                    tally.delivered += len(items)
+                    late = loop.time() - noted_at > NOTED_SECONDS
+                    if late or len(done) >= NOTED_EVERY or sink.memory is not None:
+                        await self._note(sink, done)
+                        noted_at = loop.time()
             finally:
                 await self._note(sink, done)  # also when cancelled: what was sent is not sent again
 
@@ -151,25 +175,29 @@ class Deliverer:
         """Take deliveries that were made out of the outbox, and out of `done`."""
         if done:
             noted, done[:] = list(done), []
-            await asyncio.shield(self._db.run(partial(event_store.delivered, endpoint_name=sink.name, seqs=noted)))
+            note = partial(event_store.delivered, endpoint_name=sink.name, seqs=noted, memory=sink.memory)
+            await asyncio.shield(self._db.run(note))
 
-    async def _failed(self, sink: Sink, item: Pending, receipt: Receipt, tally: Tally) -> None:
+    async def _failed(self, sink: Sink, items: Sequence[Pending], receipt: Receipt, tally: Tally) -> None:
         now = self._clock()
         error = receipt.error or "failed"
         if receipt.outcome == "closed":
             self.closed.set()
             return
-        tally.failed += 1
+        tally.failed += len(items)
         tally.errors[sink.name] = error
         log.warning("%s: %s", sink.name, error)
+
+        wait = backoff(1 + max(item.attempts for item in items))
 
         def commit(connection: Connection) -> None:
             if receipt.outcome == "gone":
                 event_store.disable(connection, sink.name, error, now)
-            elif item.attempts + 1 >= ATTEMPTS:
-                event_store.parked(connection, item, error)
-            else:
-                retry_at = max(now + backoff(item.attempts + 1), receipt.retry_at or 0.0)
-                event_store.postponed(connection, item, retry_at, error)
+                return
+            for item in items:
+                if item.attempts + 1 >= ATTEMPTS:
+                    event_store.parked(connection, item, error)
+                else:
+                    event_store.postponed(connection, item, max(now + wait, receipt.retry_at or 0.0), error)
 
         await self._db.run(commit)

@@ -107,7 +107,7 @@ def connect(url: str) -> Engine:
         try:
             return create_engine(parsed.set(drivername="postgresql+psycopg"))
         except ModuleNotFoundError as error:
-            raise StoreError("PostgreSQL needs the extra `postgres`: pip install 'monitor[postgres]'") from error
+            raise DatabaseURLError("PostgreSQL needs the extra `postgres`: pip install 'psycopg[binary]'") from error
     raise DatabaseURLError(f"{parsed.drivername} is not supported; use sqlite:///PATH or postgresql://...")
 
 
@@ -221,17 +221,18 @@ class Lock:
 class Database:
     """The database and its thread. `run` takes a function of a connection and gives its result.
 
-    Use as a context manager; leaving it finishes what was handed in and closes the file.
+    Use as a context manager; leaving it finishes what was handed in and closes the file. One that is not `exclusive`
+    works beside the daemon: it reads, or with `writing` takes its turn at the write lock for each transaction.
     """
 
-    def __init__(self, url: str, *, exclusive: bool = True, must_exist: bool = False) -> None:
+    def __init__(self, url: str, *, exclusive: bool = True, must_exist: bool = False, writing: bool = False) -> None:
         self.url = url
         path = sqlite_path(url)
         if must_exist and path is not None and not path.exists():
             raise StoreError(f"there is no database at {path} yet; `monitor run` creates it")
         engine = connect(url)
         # A reader must neither wait for the daemon's lock nor take it.
-        self._engine = engine if exclusive else engine.execution_options(sqlite_begin="DEFERRED")
+        self._engine = engine if exclusive or writing else engine.execution_options(sqlite_begin="DEFERRED")
         self._lock = Lock(url, self._engine)
         try:
             if exclusive:

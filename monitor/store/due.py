@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, update
 
 from monitor.store.schema import site, source
 from monitor.store.sources import COLUMNS, SourceRow, source_row
@@ -47,3 +47,12 @@ def next_due(connection: Connection, now: float) -> float | None:
     """When the next active source falls due after `now`; None if there is none."""
     query = select(source.c.next_at).where(source.c.active, source.c.next_at > now).order_by(source.c.next_at).limit(1)
     return connection.scalar(query)
+
+
+def hasten(connection: Connection, source_id: int, every: float) -> None:
+    """Let a source be due `every` seconds after its last read, where it would be later; Retry-After stands."""
+    connection.execute(
+        update(source)
+        .where(source.c.id == source_id, source.c.retry_at.is_(None), source.c.next_at > source.c.last_at + every)
+        .values(next_at=source.c.last_at + every)
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from monitor.core.reconcile import Draft
 from monitor.model import Event
@@ -26,10 +26,25 @@ def new_id(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where events go: an endpoint's name and what it takes. `takes` decides by type, site and the whole event."""
+    """Where events go: an endpoint's name and what it takes. `takes` decides by type, site and the whole event.
+
+    `stop`: what it takes goes to no later one.
+    """
 
     endpoint: str
     takes: Any  # Callable[[Event], bool]; typed loosely, a dataclass field that is called would bind
+    stop: bool = False
+
+
+def recipients(routes: Sequence[Route], made: Event) -> list[str]:
+    """The endpoints that an event goes to: all that take it, up to the first of them that stops it."""
+    names = []
+    for route in routes:
+        if route.takes(made):
+            names.append(route.endpoint)
+            if route.stop:
+                break
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +84,9 @@ def add_events(
         result = connection.execute(insert(event).values(id=made.id, type=made.type, site=site, time_at=now, body=body))
         seq = int((result.inserted_primary_key or [0])[0])
         rows = [
-            {"event_seq": seq, "endpoint": route.endpoint, "site": site, "state": "pending", "next_at": now}
-            for route in routes
-            if route.endpoint not in off and route.takes(made)
+            {"event_seq": seq, "endpoint": name, "site": site, "state": "pending", "next_at": now}
+            for name in recipients(routes, made)
+            if name not in off
         ]
         if rows:
             connection.execute(insert(delivery), rows)
@@ -137,10 +152,24 @@ def next_deliveries(connection: Connection, endpoints: Collection[str]) -> dict[
     return {row[0]: row[1] for row in rows}
 
 
-def delivered(connection: Connection, endpoint_name: str, seqs: Iterable[int]) -> None:
-    """Those deliveries are done."""
-    for seq in seqs:
-        connection.execute(delete(delivery).where(delivery.c.event_seq == seq, delivery.c.endpoint == endpoint_name))
+_DELIVERED = delete(delivery).where(
+    delivery.c.event_seq == bindparam("number"), delivery.c.endpoint == bindparam("name")
+)
+
+
+def memory_of(connection: Connection, name: str) -> str | None:
+    """What an endpoint must remember over a restart."""
+    found: str | None = connection.scalar(select(endpoint.c.memory).where(endpoint.c.name == name))
+    return found
+
+
+def delivered(connection: Connection, endpoint_name: str, seqs: Iterable[int], memory: str | None = None) -> None:
+    """Those deliveries are done; `memory` is what the endpoint must remember, None for nothing."""
+    if memory is not None:
+        connection.execute(update(endpoint).where(endpoint.c.name == endpoint_name).values(memory=memory))
+    rows = [{"number": seq, "name": endpoint_name} for seq in seqs]
+    if rows:
+        connection.execute(_DELIVERED, rows)
 
 
 def postponed(connection: Connection, item: Pending, next_at: float, error: str) -> None:
@@ -225,6 +254,11 @@ def read_events(
     if limit is not None:
         query = query.limit(limit)
     return [(row.seq, json.loads(row.body)) for row in connection.execute(query)]
+
+
+def last_seq(connection: Connection) -> int:
+    """The sequence number of the last event of the log; 0 for an empty one."""
+    return connection.scalar(select(func.max(event.c.seq))) or 0
 
 
 def count_by_type(connection: Connection, after: int = 0) -> dict[str, int]:

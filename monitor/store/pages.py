@@ -116,6 +116,7 @@ def apply(connection: Connection, site_id: int, document_id: int, changes: Chang
                 "url": p.url,
                 "title": p.title,
                 "first_at": p.first_at,
+                "published_at": p.published_at,
                 "announced": p.announced,
                 "changed_at": p.changed_at,
                 "changed": p.changed,

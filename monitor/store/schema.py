@@ -144,6 +144,7 @@ page = Table(
     Column("url", Text, nullable=False),  # as first published
     Column("title", Text),
     Column("first_at", Float, nullable=False),
+    Column("published_at", Float),  # its date, as the first source that had one gave it
     Column("announced", Boolean, nullable=False),  # False: absorbed by a baseline, never alerted
     Column("changed_at", Float),  # last url.changed
     Column("changed", Text),  # its evidence
@@ -305,4 +306,13 @@ endpoint = Table(
     Column("disabled_at", Float),  # answered 410
     Column("reason", Text),
     Column("address", Text),  # a hash of where it sends to: the address may hold a secret
+    Column("memory", Text),  # what it must remember over a restart: the times of messages under a rate limit
+)
+
+cursor = Table(
+    "cursor",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("seq", BigInteger, nullable=False),  # the last event its reader has had
+    Column("moved_at", Float, nullable=False),
 )

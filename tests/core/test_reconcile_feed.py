@@ -352,3 +352,14 @@ def test_entries_that_a_wider_filter_lets_in_are_no_news() -> None:
     memory.rules = replace(memory.rules, scope=Scope(frozenset()))
     assert told(memory.read(entry(3), entry(2), entry(1))) == [("url.new", "3")]
     assert told(memory.read(entry(3), entry(2), entry(1))) == []
+
+
+def test_an_edit_that_a_sitemap_told_of_is_no_second_event_and_its_headline_is_known() -> None:
+    memory = Memory()
+    memory.read(entry(2), entry(1))
+    (number,) = [page.id for page in memory.pages.values() if page.url.endswith("/2")]
+    # A sitemap's lastmod told of it a minute ago.
+    memory.pages[number] = replace(memory.pages[number], changed_at=memory.now.timestamp() + 60.0, changed="lastmod")
+    edited = memory.read(entry(2, title="Another headline"), entry(1))
+    assert told(edited) == []
+    assert memory.pages[number].title == "Another headline"

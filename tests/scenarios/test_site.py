@@ -201,3 +201,13 @@ def test_a_baseline_of_alert_tells_all(tmp_path: Path) -> None:
     with watching(tmp_path, settings=Settings(allow_private_networks=True, baseline="alert")) as watch:
         events = watch.once()
         assert len(set(watch.urls(events, "url.new"))) == len(watch.urls(events, "url.new")) == 35
+
+
+def test_of_a_page_that_feed_and_sitemap_list_the_feed_tells(tmp_path: Path) -> None:
+    with watching(tmp_path) as watch:
+        watch.once()
+        for _ in range(3):
+            article = watch.room.publish()
+            (event,) = pages(watch.once(advance=1800.0))
+            assert (event["subject"], event["data"]["found_in"]["kind"]) == (article.url, "feed")
+            assert event["data"]["entry"]["title"] == article.title

@@ -15,7 +15,15 @@ def upgrade() -> None:
         sa.Column("disabled_at", sa.Float(), nullable=True),
         sa.Column("reason", sa.Text(), nullable=True),
         sa.Column("address", sa.Text(), nullable=True),
+        sa.Column("memory", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("name", name=op.f("pk_endpoint")),
+    )
+    op.create_table(
+        "cursor",
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("moved_at", sa.Float(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_cursor")),
     )
     op.create_table(
         "event",
@@ -64,6 +72,7 @@ def upgrade() -> None:
         sa.Column("url", sa.Text(), nullable=False),
         sa.Column("title", sa.Text(), nullable=True),
         sa.Column("first_at", sa.Float(), nullable=False),
+        sa.Column("published_at", sa.Float(), nullable=True),
         sa.Column("announced", sa.Boolean(), nullable=False),
         sa.Column("changed_at", sa.Float(), nullable=True),
         sa.Column("changed", sa.Text(), nullable=True),

@@ -1,0 +1,67 @@
+"""Subscriptions as OPML 2.0 (http://opml.org/spec2.opml), in and out (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lxml import etree
+
+from monitor.core.url import absolute
+
+MOST = 100_000
+"""Outlines that are read of a file."""
+
+
+class NotOPML(ValueError):  # noqa: N818 - it says what it is
+    """The bytes are no OPML, or hold no subscription. `str(error)` is one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A feed of a list: `url` its address (xmlUrl), `home` that of its site (htmlUrl), `title` as people know it."""
+
+    url: str
+    home: str | None = None
+    title: str | None = None
+
+
+def parse_opml(data: bytes) -> list[Subscription]:
+    """The feeds of a list, in its order, each address once. Raises NotOPML.
+
+    Whatever is nested in whatever: groups are of the reader that wrote the file. Attribute names count in any case,
+    as readers differ in it.
+    """
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=False)
+    try:
+        root = etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise NotOPML(f"is no XML ({str(error)[:100]})") from None
+    if root is None or not isinstance(root.tag, str) or etree.QName(root).localname.lower() != "opml":
+        raise NotOPML("is no OPML: its root is not <opml>")
+    found: dict[str, Subscription] = {}
+    for number, outline in enumerate(root.iter("{*}outline", "{*}Outline")):
+        if number >= MOST:
+            break
+        fields = {str(name).lower(): str(value).strip() for name, value in outline.attrib.items()}
+        url = absolute(fields.get("xmlurl", ""), "") if fields.get("xmlurl") else None
+        if url is not None:
+            home = absolute(fields["htmlurl"], "") if fields.get("htmlurl") else None
+            title = " ".join((fields.get("title") or fields.get("text") or "").split())[:200]
+            found.setdefault(url, Subscription(url, home, title or None))
+    if not found:
+        raise NotOPML("holds no feed: no outline has an xmlUrl that is an http or https address")
+    return list(found.values())
+
+
+def write_opml(groups: Iterable[tuple[str, Sequence[Subscription]]], title: str) -> bytes:
+    """An OPML 2.0 document: an outline for each group, in it one for each of its feeds."""
+    root = etree.Element("opml", version="2.0")
+    etree.SubElement(etree.SubElement(root, "head"), "title").text = title
+    body = etree.SubElement(root, "body")
+    for name, feeds in groups:
+        group = etree.SubElement(body, "outline", text=name)
+        for feed in feeds:
+            fields = {"type": "rss", "text": " ".join((feed.title or "").split()) or feed.url, "xmlUrl": feed.url}
+            etree.SubElement(group, "outline", fields | ({"htmlUrl": feed.home} if feed.home else {}))
+    return bytes(etree.tostring(root, encoding="UTF-8", xml_declaration=True, pretty_print=True))
