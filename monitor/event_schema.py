@@ -134,8 +134,8 @@ _TYPES: dict[str, tuple[str, Schema, tuple[str, ...]]] = {
         {
             "known_before": {"description": "Entries, or the newest of them, known before the gap"},
             "oldest_now": _instant("The oldest entry now shown"),
-            "estimated_lost": _maybe("number", "How many entries came and went between, by estimate", minimum=0),
-            "recovered": _count("How many of them were found elsewhere"),
+            "estimated_lost": _maybe("number", "How many entries stay lost, by estimate", minimum=0),
+            "recovered": _count("How many were found in archives, further pages and news sitemaps"),
         },
         ("known_before", "oldest_now", "estimated_lost", "recovered"),
     ),

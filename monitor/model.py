@@ -104,6 +104,8 @@ class Feed:
     skip_hours: frozenset[int] = frozenset()
     skip_days: frozenset[int] = frozenset()
     language: str | None = None
+    generator: str | None = None
+    """What made it, by name or address."""
 
     @property
     def dates(self) -> tuple[datetime, ...]:

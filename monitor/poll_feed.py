@@ -15,12 +15,14 @@ from monitor import schedule
 from monitor.config import Site
 from monitor.core.decode import Decoded, decode
 from monitor.core.health import Health, Outcome, after_poll
-from monitor.core.http import Reply, Validators, describe, freshness, permanent_target, renew, verdict
-from monitor.core.reconcile import Changes, Draft, Rules, found_in
+from monitor.core.http import ACCEPT_FEED, Reply, Validators, describe, freshness, permanent_target, renew, verdict
+from monitor.core.reconcile import Changes, Draft, Gap, Rules, found_in
 from monitor.core.reconcile_feed import place_entries, reconcile_feed
+from monitor.core.reconcile_gap import Filled
 from monitor.core.reconcile_shown import UnsureError
 from monitor.core.reconcile_window import confirm_absences
 from monitor.core.simulate import NewsPoll
+from monitor.fill_gap import fill_gap
 from monitor.keep_promises import commit_events
 from monitor.model import Feed, NotAFeed
 from monitor.parse_pool import ParseCrash
@@ -38,8 +40,6 @@ from monitor.wake_siblings import settle_siblings, wake_siblings
 FULL_READ = 7 * 86400.0
 """An unconditional read this often proves that the server's validators are not frozen (web.dev 4382)."""
 
-ACCEPT = "application/rss+xml, application/atom+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"
-
 
 async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | None) -> Outcome:
     """Read one feed and commit what it says; returns how it went. Never raises for what the server does."""
@@ -53,7 +53,7 @@ async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | Non
     reply = await run.fetcher.get(
         source.url,
         validators=None if full else document.validators(),
-        accept=ACCEPT,
+        accept=ACCEPT_FEED,
         policy=run.policy(site, source.known_as),
     )
     now = run.clock()
@@ -125,33 +125,45 @@ async def _changed(
     Raises NotAFeed, ParseCrash.
     """
     rules = run.rules(site, source.known_as)
-    marks = document.marks if document.baseline_at is not None else None
-    while True:
+    salt = json.dumps([rules.scope.include, rules.scope.exclude])
+
+    async def parsed(marks: bytes | None) -> _Read:
         feed, found = await run.pool.feed(
-            data.data,
-            reply.final_url or source.url,
-            reply.headers.get("content-type"),
-            marks,
-            json.dumps([rules.scope.include, rules.scope.exclude]),
+            data.data, reply.final_url or source.url, reply.headers.get("content-type"), marks, salt
         )
-        feed = replace(feed, complete=reply.complete and data.complete and feed.complete)
-        read = _Read(feed, found, digest, rules)
+        whole = reply.complete and data.complete and feed.complete
+        return _Read(replace(feed, complete=whole), found, digest, rules)
+
+    read = await parsed(document.marks if document.baseline_at is not None else None)
+    while True:
         try:
             return await _modified(run, site, source, document, reply, read, now)
         except UnsureError:
-            if marks is None:
+            if len(read.feed.entries) == len(read.feed.ids):
                 raise  # nothing was left out: a fault of ours
-            marks = None
+            read = await parsed(None)
+        except _GapError as found:
+            read = replace(read, filled=await fill_gap(run, site, source, document, read.feed, found.gap))
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A body as read: the feed, its entries' marks (packed), the hash of the bytes, and the rules it is judged by."""
+    """A body as read: the feed, its entries' marks (packed), the hash of the bytes, the rules it is judged by, and what
+    else was read for its gap."""
 
     feed: Feed
     marks: bytes | None
     digest: str
     rules: Rules
+    filled: Filled | None = None
+
+
+class _GapError(Exception):
+    """The read overlaps with none before it, and nobody has looked yet for what lies between."""
+
+    def __init__(self, gap: Gap) -> None:
+        super().__init__()
+        self.gap = gap
 
 
 async def _modified(
@@ -164,7 +176,9 @@ async def _modified(
         outcome = Outcome("partial", reply.status, f"read in part: {problem}")
 
     def commit(connection: Connection) -> tuple[Changes, list[Draft]]:
-        changes = _reconcile(connection, source, document, feed, read.rules, now)
+        changes = _reconcile(connection, source, document, read, now)
+        if changes.gap is not None and read.filled is None:
+            raise _GapError(changes.gap)
         poll = schedule.Poll(
             at=_utc(now),
             entries=list(feed.dates),
@@ -205,16 +219,24 @@ def news_poll(poll: schedule.Poll, since: float | None, polls: int, *, first: bo
     return NewsPoll(at, None if first else since, polls, new, poll.size, tuple(at - when for when in dates[:new]))
 
 
-def _reconcile(
-    connection: Connection, source: SourceRow, document: DocumentRow, feed: Feed, rules: Rules, now: float
-) -> Changes:
+def _reconcile(connection: Connection, source: SourceRow, document: DocumentRow, read: _Read, now: float) -> Changes:
+    feed, filled = read.feed, read.filled or Filled()
     placed, shared = place_entries(feed, document.memory().state)
-    entries = page_store.known_entries(connection, document.id, feed.ids, [p.page_id for p in placed])
-    pages = page_store.known_pages(connection, source.site_id, {p.page_id for p in placed})
-    unknown = {p.page_id: (p.key, p.observed) for p in placed if p.page_id not in pages}
+    every = [*placed, *filled.entries, *(item for _url, item in filled.rows)]
+    ids = [*feed.ids, *(item.entry.id for item in filled.entries)]
+    entries = page_store.known_entries(connection, document.id, ids, [p.page_id for p in placed])
+    pages = page_store.known_pages(connection, source.site_id, {p.page_id for p in every})
+    unknown = {p.page_id: (p.key, p.observed) for p in every if p.page_id not in pages}
     pages |= listing_store.silent_pages(connection, source.site_id, unknown)
     changes = reconcile_feed(
-        feed, placed, document=document.memory(), entries=entries, pages=pages, rules=rules, now=_utc(now)
+        feed,
+        placed,
+        document=document.memory(),
+        entries=entries,
+        pages=pages,
+        rules=read.rules,
+        now=_utc(now),
+        filled=read.filled,
     )
     changes.state["shared"] = shared
     return changes

@@ -28,6 +28,7 @@ class Channel(TypedDict):
     skip_hours: frozenset[int]
     skip_days: frozenset[int]
     language: str | None
+    generator: str | None
 
 
 def read_channel(raw: Any, text: str, url: str) -> Channel:
@@ -52,6 +53,7 @@ def read_channel(raw: Any, text: str, url: str) -> Channel:
         skip_hours=hours,
         skip_days=days,
         language=text_of(raw, "language") or None,
+        generator=text_of(raw, "generator")[:200] or None,
     )
 
 

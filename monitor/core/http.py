@@ -19,6 +19,8 @@ LONGEST_RETRY = 86400.0
 LONGEST_VALIDATOR = 2048
 """Servers take some 8,000 bytes of header fields in all; real validators have a few dozen."""
 
+ACCEPT_FEED = "application/rss+xml, application/atom+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"
+
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 Verdict = Literal["modified", "unchanged", "gone", "throttled", "refused", "missing", "failed"]

@@ -168,6 +168,17 @@ class Check:
     detail: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A poll of a feed that overlaps with none before it. `newest_known` and `oldest_now` bound the time of which
+    nothing is known (seconds since the epoch); `lost` entries would have come in it at the rate of those now shown."""
+
+    newest_known: float
+    oldest_now: float
+    known_before: int
+    lost: int
+
+
 @dataclass(slots=True)
 class Changes:
     """Intents: what one read changes. Applied whole or not at all.
@@ -187,6 +198,7 @@ class Changes:
     new: int = 0
     pending: int = 0
     state: dict[str, Any] = field(default_factory=dict)
+    gap: Gap | None = None
 
 
 def at(instant: datetime | None) -> float | None:

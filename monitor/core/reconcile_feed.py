@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -26,18 +26,15 @@ from monitor.core.reconcile import (
     at,
     entry_data,
     found_in,
-    is_news,
-    returned,
     same_headline,
     when,
 )
+from monitor.core.reconcile_entry import Read, back, entry_row, new_entry, unless
+from monitor.core.reconcile_gap import Filled, find_gap, tell_gap
 from monitor.core.reconcile_shown import Placed, all_shown
 from monitor.core.reconcile_window import PassedBy, judge_window
 from monitor.core.url import page_key
 from monitor.model import Entry, Feed
-
-LATE = 86400.0
-"""An entry published more than this many seconds before it appeared is `late`."""
 
 MAX_FLIPS = 2
 """A text that goes back to what it was before is told of once; then it is flapping (rssguard 451), and silent."""
@@ -70,23 +67,6 @@ def place_entries(feed: Feed, state: Mapping[str, Any]) -> tuple[list[Placed], l
     return placed, list(shared)[-1000:]
 
 
-@dataclass(slots=True)
-class _Read:
-    """One read under way: what every step of it needs."""
-
-    feed: Feed
-    document: DocumentMemory
-    entries: Mapping[str, KnownEntry]
-    pages: Mapping[int, KnownPage]
-    rules: Rules
-    now: float
-    quiet: bool
-    changes: Changes
-
-    def page(self, number: int) -> KnownPage | None:
-        return self.changes.pages.get(number) or self.pages.get(number)
-
-
 def reconcile_feed(
     feed: Feed,
     placed: Sequence[Placed],
@@ -96,18 +76,20 @@ def reconcile_feed(
     pages: Mapping[int, KnownPage],
     rules: Rules,
     now: datetime,
+    filled: Filled | None = None,
 ) -> Changes:
     """Decide what one successful read of a feed means.
 
     `placed` are the entries of the feed that were read, others of its `ids` are what they were at the last read;
-    `entries` are all known entries of the document by id, `pages` the known pages among `placed`. Returns the changes
-    to commit; `changes.new` counts entries unknown before, for the schedule. Raises UnsureError where only a reading of
-    the whole document would do.
+    `entries` are all known entries of the document by id, `pages` the known pages among `placed`. `filled` is what
+    other documents have of a gap that was found (`changes.gap`) in a reading without it. Returns the changes to commit;
+    `changes.new` counts entries unknown before, for the schedule. Raises UnsureError where only a reading of the whole
+    document would do.
     """
     passed_by = PassedBy.of(document)
     everything = all_shown(feed, placed, entries, passed_by.marks)
     quiet = document.baseline_at is None and not rules.alert_baseline
-    read = _Read(feed, document, entries, pages, rules, now.timestamp(), quiet, Changes())
+    read = Read(feed, document, entries, pages, rules, now.timestamp(), quiet, Changes())
     changes = read.changes
     shown = {item.entry_id for item in everything}
     unwatched = {item.entry.id for item in placed if not rules.wanted(item.observed)}
@@ -127,12 +109,14 @@ def reconcile_feed(
                 changes.forgotten.append(known.entry_id)  # it moved to where nobody watches
             continue
         if known is None:
-            _new_entry(read, item, let_in=passed_by.has(item.entry.id))
+            new_entry(read, item, let_in=passed_by.has(item.entry.id))
         else:
             _known_entry(read, item, known)
     forgotten = set(changes.forgotten)
-    if document.baseline_at is not None:
-        _gap(read, shown, rekeyed, passed_by)
+    if document.baseline_at is not None and not rekeyed:
+        changes.gap = find_gap(feed, shown, entries, passed_by)
+        if changes.gap is not None:
+            tell_gap(read, changes.gap, filled)
     ignored = [item for item in everything if item.passed_by or item.entry_id in unwatched]
     changes.state["passed_by"] = passed_by.after(ignored, feed.complete).stored()
     left = [known for key, known in entries.items() if key not in shown and key not in forgotten]
@@ -143,52 +127,7 @@ def reconcile_feed(
     return changes
 
 
-def _new_entry(read: _Read, item: Placed, *, let_in: bool) -> None:
-    """`let_in`: the filter passed it by until now. What a change of the configuration lets in is no news."""
-    changes, entry, now = read.changes, item.entry, read.now
-    changes.new += 1
-    page = read.page(item.page_id)
-    published = at(entry.published) or at(entry.updated)
-    announce = not read.quiet and not let_in and is_news(page, at(entry.published), read.rules, now)
-    if page is None:
-        page = KnownPage(item.page_id, item.key, item.observed, entry.title, now, announced=announce)
-        changes.pages[page.id] = page
-    elif announce:
-        page = replace(page, announced=True, title=page.title or entry.title, stored=True)
-        changes.pages[page.id] = page
-    elif not page.stored:  # so far a line of a sitemap
-        page = changes.pages[page.id] = replace(page, title=entry.title, stored=True)
-    if announce:
-        changes.events.append(
-            Draft(
-                "url.new",
-                page.url,
-                {
-                    "site": read.rules.site,
-                    "url": page.url,
-                    "observed_url": item.observed,
-                    "found_in": found_in("feed", read.document.url),
-                    "entry": entry_data(entry),
-                    "delay_seconds": None if published is None else round(max(0.0, now - published), 3),
-                    "late": published is not None and now - published > LATE,
-                },
-                page.id,
-            )
-        )
-    _back(read, page, item)
-    _date(read, page, entry)
-    changes.entries.append(_entry_row(item, now, first_at=now))
-    changes.rows.append(KnownRow(item.page_id, _unless(item.observed, page.url), now, None, entry.title))
-
-
-def _date(read: _Read, page: KnownPage, entry: Entry) -> None:
-    """Note when the page was published, if no other source has said so."""
-    known = read.changes.pages.get(page.id, page)
-    if known.published_at is None and known.stored and entry.published is not None:
-        read.changes.pages[page.id] = replace(known, published_at=at(entry.published))
-
-
-def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
+def _known_entry(read: Read, item: Placed, known: KnownEntry) -> None:
     changes, entry, now = read.changes, item.entry, read.now
     page = read.page(item.page_id)
     moved = known.page_id != item.page_id
@@ -199,7 +138,7 @@ def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
     elif not page.stored:
         page = changes.pages[page.id] = replace(page, title=entry.title, stored=True)
     if moved or not known.listed:
-        _back(read, page, item)
+        back(read, page, item)
     fields, flips = _edited(entry, known)
     weak = not fields and _advanced(at(entry.updated), known.updated_at)
     if fields and flips <= MAX_FLIPS and not _told(page, entry, fields, read.document.read_at):
@@ -232,9 +171,9 @@ def _known_entry(read: _Read, item: Placed, known: KnownEntry) -> None:
     )
     if not same or moved or known.entry_id != entry.id:
         previous = known.previous_hash if known.content_hash == entry.content_hash else known.content_hash
-        changes.entries.append(_entry_row(item, now, first_at=known.first_at, previous=previous, flips=flips))
+        changes.entries.append(entry_row(item, now, first_at=known.first_at, previous=previous, flips=flips))
     if moved or not known.listed:
-        changes.rows.append(KnownRow(item.page_id, _unless(item.observed, page.url), now, None, entry.title))
+        changes.rows.append(KnownRow(item.page_id, unless(item.observed, page.url), now, None, entry.title))
 
 
 def _edited(entry: Entry, known: KnownEntry) -> tuple[list[str], int]:
@@ -263,7 +202,7 @@ def _told(page: KnownPage, entry: Entry, fields: Sequence[str], read_at: float |
     return "updated" in fields and updated is not None and updated <= page.changed_at
 
 
-def _changed(read: _Read, item: Placed, known: KnownEntry, fields: list[str]) -> None:
+def _changed(read: Read, item: Placed, known: KnownEntry, fields: list[str]) -> None:
     entry, now = item.entry, read.now
     page = read.page(item.page_id)
     assert page is not None
@@ -291,76 +230,10 @@ def _changed(read: _Read, item: Placed, known: KnownEntry, fields: list[str]) ->
     )
 
 
-def _back(read: _Read, page: KnownPage, item: Placed) -> None:
-    """A missing page that is listed again has returned."""
-    if page.missing_at is None or page.missing_reason == "expected":
-        return
-    read.changes.events.append(returned(page, "feed", read.document.url, item.observed, read.rules, read.now))
-    read.changes.pages[page.id] = replace(page, missing_at=None, missing_reason=None)
-
-
-def _gap(read: _Read, shown: set[str], rekeyed: int, passed_by: PassedBy) -> None:
-    """A poll of which no entry was known, the oldest newer than all that were: some may have been lost between.
-
-    The entries that `include` and `exclude` pass by are known, too: the window is the feed's, not the filter's. What a
-    partial read does not show may well overlap.
-    """
-    listed = [known for known in read.entries.values() if known.listed]
-    dates = [d.timestamp() for d in read.feed.dates]
-    newest = max([k.published_at or k.updated_at or 0.0 for k in listed] + [passed_by.newest])
-    known = bool(listed or passed_by.marks)
-    if rekeyed or not read.feed.complete or not known or not shown or not dates or not newest:
-        return
-    if any(key in read.entries or passed_by.has(key) for key in shown):
-        return
-    oldest = min(dates)
-    if oldest <= newest:
-        return
-    # At the rate of the entries now shown, this many would have come in the time nothing is known of.
-    span = max(dates) - oldest
-    lost = round((oldest - newest) / span * (len(dates) - 1)) if span > 0 else 0
-    read.changes.events.append(
-        Draft(
-            "source.gap",
-            read.document.url,
-            {
-                "site": read.rules.site,
-                "url": read.document.url,
-                "found_in": found_in("feed", read.document.url),
-                "known_before": len(read.entries) + len(passed_by.marks),
-                "newest_known": when(newest),
-                "oldest_now": when(oldest),
-                "estimated_lost": lost,
-                "recovered": 0,
-            },
-        )
-    )
-
-
-def _finish(read: _Read) -> None:
+def _finish(read: Read) -> None:
     changes, document = read.changes, read.document
     if document.baseline_at is None:
         changes.baseline = read.feed.complete or document.partials + 1 >= PARTIALS_FOR_BASELINE
-
-
-def _entry_row(item: Placed, now: float, *, first_at: float, previous: str | None = None, flips: int = 0) -> KnownEntry:
-    entry = item.entry
-    return KnownEntry(
-        entry_id=entry.id,
-        page_id=item.page_id,
-        page_key=item.key,
-        title=entry.title,
-        content_hash=entry.content_hash,
-        published_at=at(entry.published),
-        updated_at=at(entry.updated),
-        first_at=first_at,
-        previous_hash=previous,
-        flips=flips,
-    )
-
-
-def _unless(observed: str, url: str) -> str | None:
-    return None if observed == url else observed
 
 
 def _advanced(now_at: float | None, before_at: float | None) -> bool:

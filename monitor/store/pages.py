@@ -78,6 +78,15 @@ def known_entries(
     return found
 
 
+def entry_ids(connection: Connection, document_id: int, ids: Collection[str]) -> set[str]:
+    """Those of `ids` that a feed is known to have had."""
+    found: set[str] = set()
+    for batch in chunks(ids):
+        query = select(entry.c.entry_id).where(entry.c.document_id == document_id, entry.c.entry_id.in_(batch))
+        found.update(connection.scalars(query))
+    return found
+
+
 def pending_entries(connection: Connection, document_id: int) -> list[KnownEntry]:
     """Entries that were absent from within the window and are not yet confirmed to be gone."""
     query = select(*_ENTRY).where(entry.c.document_id == document_id, entry.c.absent > 0)

@@ -274,6 +274,19 @@ def schedules(connection: Connection, after: int, limit: int) -> list[ScheduleRo
     return [ScheduleRow(*row) for row in connection.execute(query)]
 
 
+def news_files(connection: Connection, site_id: int, limit: int) -> list[str]:
+    """URLs of the files of a site's news sitemaps that are watched and were read, the ones read last first."""
+    query = (
+        select(document.c.url)
+        .join(source)
+        .where(source.c.site_id == site_id, source.c.active, source.c.state != "gone")
+        .where(document.c.kind == "news_sitemap", document.c.unlisted.is_(False), document.c.read_at.is_not(None))
+        .order_by(document.c.read_at.desc(), document.c.id)
+        .limit(limit)
+    )
+    return list(connection.scalars(query))
+
+
 SOURCE_SOONER = (
     update(source)
     .where(source.c.id == bindparam("source_id"), source.c.next_at > bindparam("next_at"))
