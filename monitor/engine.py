@@ -26,6 +26,7 @@ from monitor.fetch import Fetcher, FetchPolicy
 from monitor.find_sources import configured, find_sources, hasten_listings, wants_discovery
 from monitor.keep_promises import check_promises
 from monitor.lanes import Lane, Lanes, lane_of, width
+from monitor.network import AGAIN, PROBES, OfflineError
 from monitor.parse_pool import ParsePool
 from monitor.poll_feed import poll_feed
 from monitor.poll_page import RobotsCache, check_pages
@@ -186,6 +187,8 @@ class Engine:
             if lane not in lanes:
                 lanes[lane] = asyncio.Semaphore(width(self._run.sites[source.site], source.url, total))
             async with lanes[lane], gate:
+                if self._run.fetcher.network.down:
+                    return  # said once, by those that found it out
                 outcome = await self._poll(source, roots.get(source.id), everything=everything)
             self._note(result, source, outcome)
             self._progress(f"{result.polled} of {len(todo)} sources read")
@@ -268,6 +271,8 @@ class Engine:
             polls.pop(number).result()
         total = self._run.config.defaults.concurrency.total
         room = 2 * total - len(polls)
+        if self._run.fetcher.network.down:
+            room = PROBES - len(polls)
         if room <= 0:
             return 60.0
         now = self._run.clock()
@@ -352,10 +357,23 @@ class Engine:
         except Exception as fault:
             if isinstance(faults.cause(fault), StoreError):
                 raise faults.cause(fault) from fault  # what cannot be remembered must not be asked again and again
+            if isinstance(faults.cause(fault), OfflineError):
+                return await self._put_off(source)
             return await faults.note_poll(self._run, source, fault)
+
+    async def _put_off(self, source: SourceRow) -> Outcome:
+        """Nothing is known of a source that could not be asked for want of a network: it stays due, and as it was."""
+        again = self._run.clock() + AGAIN
+        why = "the monitor's own network is down"
+        await self._run.db.run(lambda c: source_store.set_source(c, source.id, next_at=again, reason=why))
+        return Outcome("offline", None, f"{why}: no host gives an answer")
 
     @staticmethod
     def _note(result: Pass, source: SourceRow, outcome: Outcome) -> None:
+        if outcome.result == "offline":
+            error = outcome.error or "offline"
+            result.problems += [error] if error not in result.problems else []
+            return
         result.polled += 1
         if outcome.result == "unchanged":
             result.unchanged += 1

@@ -20,6 +20,7 @@ from monitor.core.address import Address, address_of, follow
 from monitor.core.decode import BOMB_BYTES, BOMB_RATIO, CappedInflate
 from monitor.core.http import Failure, Redirect, Reply, Validators, conditional_headers
 from monitor.guard import PERMIT, allowed_by_name
+from monitor.network import Network, is_answer
 from monitor.transport import Answer, Resolver, Transport, TransportFailure
 from monitor.turns import Turns
 
@@ -95,6 +96,7 @@ class Fetcher:
         self._transports: dict[tuple[bool, str | None, float], Transport] = {}
         self._resolver = Resolver(policy.total)
         self._tls = _tls()
+        self.network = Network()
 
     async def __aenter__(self) -> Self:
         return self
@@ -128,8 +130,16 @@ class Fetcher:
             chosen = replace(chosen, max_bytes=max_bytes)
         headers = {"user-agent": chosen.user_agent, "accept": accept, "accept-encoding": "gzip"}
         ask = _Ask(method, headers, chosen, validators)
-        reply = await self._chain(url, ask)
-        return await self._again(reply, url, ask) if retry and _worth_a_retry(reply) else reply
+        answered = False
+        self.network.begin()
+        try:
+            reply = await self._chain(url, ask)
+            if retry and _worth_a_retry(reply):
+                reply = await self._again(reply, url, ask)
+            answered = is_answer(reply, proxied=chosen.proxy is not None)
+            return reply
+        finally:
+            self.network.end(answered=answered)
 
     async def post(
         self, url: str, *, content: bytes, headers: Mapping[str, str], policy: FetchPolicy | None = None

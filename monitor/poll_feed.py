@@ -56,6 +56,7 @@ async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | Non
         accept=ACCEPT_FEED,
         policy=run.policy(site, source.known_as),
     )
+    await run.reached(source, site, reply)
     now = run.clock()
     kind = verdict(reply)
     outcome = Outcome("failed", reply.status, describe(reply))

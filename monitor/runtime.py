@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from monitor.config import Config, Site
+from monitor.core.http import Reply
 from monitor.core.reconcile import Rules, Scope
+from monitor.core.url import host_of
 from monitor.fetch import Fetcher, FetchPolicy
+from monitor.network import OfflineError, is_silence
 from monitor.parse_pool import ParsePool
 from monitor.schedule import USUAL, Population
 from monitor.store.database import Database
 from monitor.store.events import Route
-from monitor.store.sources import SiteRow
+from monitor.store.sources import SiteRow, SourceRow
 
 
 @dataclass(slots=True)
@@ -50,6 +53,14 @@ class Runtime:
             per_host=settings.concurrency.per_host,
             host_delay=settings.concurrency.host_delay,
         )
+
+    async def reached(self, source: SourceRow, site: Site, reply: Reply) -> None:
+        """Raise OfflineError where a source gave no answer for want of a network of our own."""
+        if is_silence(reply, proxied=site.source_settings(source.known_as).proxy is not None):
+            sound = source.failures == 0 and source.last_at is not None
+            hosts = len({host_of(site.url) for site in self.config.sites})
+            if await self.fetcher.network.is_out(host_of(source.url), sound=sound, hosts=hosts):
+                raise OfflineError("the monitor's own network is down")
 
     def rules(self, site: Site, url: str | None = None) -> Rules:
         """What the reconciler needs of the configuration of a site, or of its source known as `url`."""

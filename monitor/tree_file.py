@@ -61,6 +61,7 @@ async def read_file(walk: Walk, url: str, parent: str | None) -> Sequence[str]:
         accept=ACCEPT,
         policy=run.policy(walk.site, walk.source.known_as),
     )
+    await run.reached(walk.source, walk.site, reply)
     now = run.clock()
     kind = verdict(reply)
     outcome = Outcome("failed", reply.status, describe(reply), permanent_target(reply))

@@ -13,7 +13,7 @@ FAILING_AFTER = 3
 MOVED_AFTER = 3
 """Polls in a row with a permanent redirect to one place before it counts as a move (miniflux 1387)."""
 
-Result = Literal["modified", "unchanged", "partial", "failed", "gone", "throttled"]
+Result = Literal["modified", "unchanged", "partial", "failed", "gone", "throttled", "offline"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one poll ended. `error` is one sentence for people; `moved_to` where a permanent redirect led."""
+    """How one poll ended. ``offline``: the monitor's own network was down, which says nothing of the source.
+
+    `error` is one sentence for people; `moved_to` where a permanent redirect led."""
 
     result: Result
     status: int | None = None

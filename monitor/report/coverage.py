@@ -119,7 +119,8 @@ def _gaps(connection: Connection, site: str, since: float | None) -> Iterator[st
     lost: dict[str, list[int]] = {}
     for body in connection.scalars(query):
         data = json.loads(body)["data"]
-        lost.setdefault(data["url"], []).append(data["estimated_lost"])
+        if data["estimated_lost"] or not data["recovered"]:  # else it was filled from elsewhere
+            lost.setdefault(data["url"], []).append(data["estimated_lost"])
     for url, counts in lost.items():
         times = "once" if len(counts) == 1 else f"{len(counts)} times"
         yield f"{url}: its window overflowed {times} between two polls; about {sum(counts)} entries were not seen"

@@ -102,8 +102,14 @@ def new(events: Sequence[dict[str, Any]]) -> list[str]:
 
 @asynccontextmanager
 async def wired(
-    path: Path, handler: Handler, *, feeds: Sequence[str] = ("/feed.xml",), news: Sequence[str] = (), **more: Any
+    path: Path,
+    handler: Handler,
+    *,
+    feeds: Sequence[str] = ("/feed.xml",),
+    news: Sequence[str] = (),
+    host: str = "127.0.0.1",
+    **more: Any,
 ) -> AsyncIterator[Wire]:
     """A scripted server and a monitor on it; `more` are settings."""
-    async with serving(handler) as server:
+    async with serving(handler, host) as server:
         yield Wire(server, path / "monitor.db", feeds, news, **more)
