@@ -1,7 +1,7 @@
 """Adding sites to the text of a `sites.yaml`: what stands there stays as it is, to the byte.
 
-The new text is put behind the last site, where the YAML nodes say that it ends. Nothing is parsed and written anew: a
-round trip through a parser moves comments, quotes and blank lines.
+The new text is put behind the last site (`config_insert`). Nothing is parsed and written anew: a round trip through a
+parser moves comments, quotes and blank lines.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from ruamel.yaml import YAML
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from typing import Any
 
 from monitor.config import ConfigError, ConfigProblem, loads
+from monitor.config_insert import CannotInsertError, Item, insert_items
 from monitor.config_load import UNSET, printable, read_tree
 from monitor.config_values import default_name, free_name
 from monitor.core.url import page_key
@@ -67,7 +66,11 @@ def add_sites(text: str, sites: Sequence[NewSite], *, file: str, path: Path, env
         name = free_name(site.name or default_name(site.url), names, "-")
         names.append(name)
         named.append((name, site))
-    done = _inserted(text, named)
+    plain = text.removeprefix("\ufeff")
+    try:
+        done = text[: len(text) - len(plain)] + insert_items(plain, [_item(name, site) for name, site in named])
+    except CannotInsertError as error:
+        raise ConfigError([ConfigProblem(file, None, "", str(error))]) from None
     _check(done, file, path, env)
     return done
 
@@ -112,70 +115,32 @@ def _known(text: str, sites: Sequence[NewSite], file: str, path: Path, env: Mapp
     return [row.get("name") or default_name(row["url"]) for row in rows]
 
 
-def _inserted(text: str, named: Sequence[tuple[str, NewSite]]) -> str:
-    plain = text.removeprefix("\ufeff")
-    skipped = len(text) - len(plain)
-    end = "\r\n" if "\r\n" in plain else "\n"
-    if plain == HEAD:
-        return text + "".join(_block(name, site, 2) for name, site in named)
-    node = _sites_node(plain)
-    if node.flow_style:
-        at = node.end_mark.index - 1 + skipped
-        tail = plain[node.value[-1].end_mark.index : node.end_mark.index - 1]
-        comma = "" if "," in re.sub(r"#[^\n]*", "", tail) else ", "
-        return text[:at] + comma + ", ".join(_flow(name, site) for name, site in named) + text[at:]
-    lines = text.splitlines(keepends=True)
-    last = _last_line(node)
-    if last < len(lines) and not lines[last].endswith(("\n", "\r")):
-        lines[last] += end
-    block = "".join(_block(name, site, node.start_mark.column) for name, site in named).replace("\n", end)
-    return "".join([*lines[: last + 1], end, block, *lines[last + 1 :]])
-
-
-def _sites_node(text: str) -> SequenceNode:
-    root = YAML(typ="safe", pure=True).compose(text)
-    assert isinstance(root, MappingNode)  # it was checked
-    found = next(value for key, value in root.value if key.value == "sites")
-    assert isinstance(found, SequenceNode)
-    return found
-
-
-def _last_line(node: Node) -> int:
-    """The line, from 0, on which a node ends: of a block its last scalar's, for its own mark lies behind comments."""
-    if isinstance(node, ScalarNode):
-        behind = node.style in ("|", ">") or (node.end_mark.column == 0 and node.end_mark.line > node.start_mark.line)
-        return int(node.end_mark.line) - behind
-    if not isinstance(node, MappingNode | SequenceNode) or node.flow_style or not node.value:
-        return int(node.end_mark.line)
-    last = node.value[-1]
-    return max(map(_last_line, last)) if isinstance(last, tuple) else _last_line(last)
-
-
-def _block(name: str, site: NewSite, indent: int) -> str:
-    lead = " " * indent
-    lines = [f"{lead}- name: {_scalar(name)}", f"{lead}  url: {_scalar(site.url)}"]
-    lines += [f"{lead}  # {printable(note, 110)}" for note in site.notes]
+def _item(name: str, site: NewSite) -> Item:
+    data: dict[str, object] = {"name": name, "url": site.url}
+    lines = [f"name: {_scalar(name)}", f"url: {_scalar(site.url)}"]
+    lines += [f"# {printable(note, 110)}" for note in site.notes]
     if site.private:
-        lines.append(f"{lead}  allow_private_networks: true")
+        data["allow_private_networks"] = True
+        lines.append("allow_private_networks: true")
     for key, rows in site.lists.items():
-        lines.append(f"{lead}  {key}:" + ("" if rows else " []"))
+        data[key] = [url for url, _comment in rows]
+        lines.append(f"{key}:" + ("" if rows else " []"))
         lines += [
-            f"{lead}    - {_scalar(url)}" + (f"   # {printable(comment, 80)}" if comment else "")
-            for url, comment in rows
+            f"  - {_scalar(url)}" + (f"   # {printable(comment, 80)}" if comment else "") for url, comment in rows
         ]
-    return "\n".join(lines) + "\n"
+    return Item(escaped(data), lines)
 
 
-def _flow(name: str, site: NewSite) -> str:
-    """On one line, in flow style: JSON is YAML."""
-    value: dict[str, object] = {"name": name, "url": site.url.replace("${", "$${")}
-    if site.private:
-        value["allow_private_networks"] = True
-    value |= {key: [url.replace("${", "$${") for url, _comment in rows] for key, rows in site.lists.items()}
-    return json.dumps(value, ensure_ascii=False)
+def escaped(value: Any) -> Any:
+    """Texts of strangers must not reach into the environment: a published `${HOOK_SECRET}` is no variable."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, list):
+        return [escaped(item) for item in value]
+    return {key: escaped(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return json.dumps(text.replace("${", "$${"), ensure_ascii=False)
+    return json.dumps(escaped(text), ensure_ascii=False)
