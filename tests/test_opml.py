@@ -51,7 +51,11 @@ def test_a_list_becomes_sites_and_a_list_again(tmp_path: Path) -> None:
         (b"plain words", "is no"),
         (
             b"<!DOCTYPE opml [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><opml><outline text='&a;' xmlUrl='x'/></opml>",
-            "holds no feed",
+            "declares entities",
+        ),
+        (
+            "<!DOCTYPE o [<!ENTITY a 'https://a.example/'>]><opml><outline xmlUrl='&a;'/></opml>".encode("utf-16"),
+            "declares entities",
         ),
     ],
 )
@@ -60,6 +64,18 @@ def test_what_is_no_list_is_one_sentence(tmp_path: Path, data: bytes, sentence: 
     done = monitor("import", "opml", "a.opml", cwd=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines()), sentence in done.stderr) == (1, 1, True), done
     assert not (tmp_path / "sites.yaml").exists()
+
+
+def test_bare_ampersands_are_read_as_they_are_meant() -> None:
+    data = b'<opml><outline text="A & B &eacute;" xmlUrl="https://a.example/f?a=1&b=2&amp;c=3"/></opml>'
+    assert parse_opml(data) == [Subscription("https://a.example/f?a=1&b=2&c=3", None, "A & B &eacute;")]
+    half = b'<opml><outline xmlUrl="https://a.example/f"/><outline xmlUrl="https://a.example/lo'
+    assert [one.url for one in parse_opml(half)] == ["https://a.example/f"]
+
+
+def test_a_document_type_elsewhere_is_not_fetched() -> None:
+    data = b'<!DOCTYPE opml SYSTEM "http://127.0.0.1:9/x.dtd"><opml><outline xmlUrl="https://a.example/f"/></opml>'
+    assert [one.url for one in parse_opml(data)] == ["https://a.example/f"]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
