@@ -42,6 +42,27 @@ def test_a_list_becomes_sites_and_a_list_again(tmp_path: Path) -> None:
     assert names == ["a.example", "c.example", "mine"]
 
 
+def test_feeds_of_a_site_that_is_there_are_told_and_the_others_added(tmp_path: Path) -> None:
+    (tmp_path / "mine.opml").write_bytes(LIST)
+    (tmp_path / "sites.yaml").write_text("sites:\n  - {name: mine, url: https://c.example/}\n")
+    done = monitor("import", "opml", "mine.opml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "2 feeds in 1 site added to sites.yaml\n")
+    assert "1 feed of https://c.example/ left out, as sites.yaml has that site as 'mine'" in done.stderr
+
+
+def test_an_export_needs_no_secret_and_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MONITOR_TEST_KEY", "hush")
+    (tmp_path / "sites.yaml").write_text(
+        "alerts: [{webhook: {url: 'https://h.example/', secret: '${NONE}'}}]\nsites:\n  - url: https://a.example/\n"
+        "    feeds: ['https://a.example/f', 'https://a.example/f?key=${MONITOR_TEST_KEY}', 'https://u:word@a.example/']\n"
+    )
+    done = monitor("export", "opml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "monitor: 2 feeds left out: the address holds a secret\n")
+    assert [one.url for one in parse_opml(done.stdout.encode())] == ["https://a.example/f"]
+    assert "hush" not in done.stdout
+    assert "word" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
