@@ -13,6 +13,7 @@ from monitor.cli_options import (
     DatabaseOption,
     QuietOption,
     VerboseOption,
+    database_url,
     fail,
     guarded,
     open_config,
@@ -89,11 +90,13 @@ def export_opml(
 ) -> None:
     """Print the feeds that are watched as OPML, for a feed reader."""
     set_up_logging(verbose=verbose, quiet=quiet)
-    context = open_config(config, database)
+    url = database_url(config, database)
     from monitor.commands import opml  # noqa: PLC0415
 
+    # Like every command that only reads, it needs none of the secrets that sending needs.
+    made = opml.without_secrets(config) or open_config(config, database).config
     try:
-        opml.write(context.config, context.database, output)
+        guarded(lambda: opml.write(made, url, output))
     except OSError as error:
         fail(f"{output}: {error.strerror}")
 

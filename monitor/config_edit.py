@@ -1,24 +1,27 @@
 """Adding sites to the text of a `sites.yaml`: what stands there stays as it is, to the byte.
 
-The new text is put behind the last site, where the YAML nodes say that it ends. Nothing is parsed and written anew: a
-round trip through a parser moves comments, quotes and blank lines.
+The new text is put behind the last site (`config_insert`). Nothing is parsed and written anew: a round trip through a
+parser moves comments, quotes and blank lines.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-import tempfile
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+import ada_url
 
-from monitor.config import ConfigError, ConfigProblem, loads
-from monitor.config_load import UNSET, printable, read_tree
+from monitor.config import Config, ConfigError, ConfigProblem, loads
+from monitor.config_insert import CannotInsertError, Item, insert_items
+from monitor.config_load import UNSET, Place, printable, read_tree
+from monitor.config_types import web_url
 from monitor.config_values import default_name, free_name
 from monitor.core.url import page_key
 
@@ -37,6 +40,7 @@ sites:
 """
 
 _PLAIN = re.compile(r"https?://[A-Za-z0-9._~/+=&%;@!?()-]+|[A-Za-z][A-Za-z0-9._-]*")
+_NO_SITE_YET = re.compile("names no site|is empty;")
 _WORDS = frozenset(["true", "false", "yes", "no", "on", "off", "null", "y", "n"])
 
 
@@ -60,122 +64,149 @@ def add_sites(text: str, sites: Sequence[NewSite], *, file: str, path: Path, env
         text = HEAD
         names: list[str] = []
     else:
-        _check(text, file, path, env)
+        _check(text, file, path, env, new=False)
         names = _known(text, sites, file, path, env)
     named = []
+    places: dict[str, str] = {}
     for site in sites:
+        twin = places.setdefault(site.name or place(site.url), site.url)
+        if twin != site.url:
+            message = f"{site.url} is on the host of {twin}; write a second site of one host by hand, with 'include:'"
+            raise ConfigError([ConfigProblem(file, None, "", message)])
         name = free_name(site.name or default_name(site.url), names, "-")
         names.append(name)
         named.append((name, site))
-    done = _inserted(text, named)
-    _check(done, file, path, env)
+    plain = text.removeprefix("\ufeff")
+    try:
+        done = text[: len(text) - len(plain)] + insert_items(plain, [_item(name, site) for name, site in named])
+    except CannotInsertError as error:
+        raise ConfigError([ConfigProblem(file, None, "", str(error))]) from None
+    _check(done, file, path, env, new=True)
     return done
 
 
-def write_config(path: Path, text: str) -> None:
-    """Replace the file whole or not at all; its mode stays. Raises OSError."""
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+def place(url: str) -> str:
+    """Host and port of an address, without ``www.``: two addresses of one place are one site's."""
+    return page_key(url).partition("://")[2].partition("/")[0].removeprefix("www.")
+
+
+def writable(url: str) -> str | None:
+    """`url` in a form that the configuration takes; None where there is none: what is published may be anything."""
+    with contextlib.suppress(ValueError):
+        return web_url(url)
+    with contextlib.suppress(ValueError):
+        return web_url(ada_url.URL(url).href)
+    return None
+
+
+def peek(text: str, path: Path, env: Mapping[str, str]) -> Config | None:
+    """What a text says where secrets that only a run needs may be missing; None where it cannot be loaded so, either.
+
+    Its alerts are not to be used.
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
+        return loads(text.removeprefix("\ufeff"), name=str(path), env=_AnyEnvironment(env), path=path)
+    except ConfigError:
+        return None
+
+
+def addresses_from_environment(text: str, path: Path, env: Mapping[str, str]) -> frozenset[str]:
+    """The addresses of a text that hold a value of the environment or of a file: nobody is to be shown them."""
+    tree = read_tree(text.removeprefix("\ufeff"), str(path), _AnyEnvironment(env), path.parent)
+    found = set()
+    for number, site in enumerate(tree.data.get("sites") or ()):
+        places: list[tuple[Place, Any]] = [(("sites", number, "url"), site.get("url"))]
+        for at, feed in enumerate(site.get("feeds") or ()):
+            where: Place = ("sites", number, "feeds", at)
+            places.append(((*where, "url"), feed["url"]) if isinstance(feed, dict) else (where, feed))
+        found |= {str(url).strip() for where, url in places if "${" in tree.shown.get(where, "").replace("$${", "")}
+    return frozenset(found)
+
+
+class _AnyEnvironment(dict[str, str]):
+    """The environment, in which every variable is set, to what can stand for a secret."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    def __missing__(self, name: str) -> str:
+        return "whsec_AAAA"
+
+
+def write_config(path: Path, text: str) -> None:
+    """Replace the file whole or not at all; its mode stays, and a link is one still. Raises OSError."""
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            if target.exists():
+                os.fchmod(file.fileno(), target.stat().st_mode & 0o7777)
             file.write(text.encode())
             file.flush()
             os.fsync(file.fileno())
-        Path(name).chmod(mode)
-        Path(name).replace(path)
+        temporary.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _check(text: str, file: str, path: Path, env: Mapping[str, str]) -> None:
-    """Raises ConfigError for all but variables that only a run needs."""
+def _check(text: str, file: str, path: Path, env: Mapping[str, str], *, new: bool) -> None:
+    """Raises ConfigError for all but variables that only a run needs, and, before sites are added, for having none."""
     try:
         loads(text.removeprefix("\ufeff"), name=file, env=env, path=path)
     except ConfigError as error:
         problems = [problem for problem in error.problems if not UNSET.search(problem.message)]
+        if not new:
+            problems = [problem for problem in problems if not _NO_SITE_YET.match(problem.message)]
         if problems:
             raise ConfigError(problems) from None
 
 
 def _known(text: str, sites: Sequence[NewSite], file: str, path: Path, env: Mapping[str, str]) -> list[str]:
     """The names that are taken. Raises ConfigError for a site that is there already."""
-    rows = read_tree(text.removeprefix("\ufeff"), file, env, path.parent).data["sites"]
-    there = {page_key(row["url"]): number for number, row in enumerate(rows)}
-    problems = [
-        ConfigProblem(file, None, f"sites[{there[page_key(site.url)]}]", f"{site.url} is there already")
-        for site in sites
-        if page_key(site.url) in there
-    ]
+    try:
+        rows = read_tree(text.removeprefix("\ufeff"), file, env, path.parent).data.get("sites") or []
+    except ConfigError:
+        return []  # comments alone: it was checked
+    there = {key(row["url"]): number for number, row in enumerate(rows) for key in (page_key, place)}
+    problems = []
+    for site in sites:
+        # Whoever gives a name of its own to a second site of a host knows that it is one.
+        number = there.get(page_key(site.url), None if site.name else there.get(place(site.url)))
+        if number is not None:
+            name = rows[number].get("name") or default_name(rows[number]["url"])
+            problems.append(ConfigProblem(file, None, f"sites[{number}]", f"{site.url} is there already, as {name!r}"))
     if problems:
         raise ConfigError(problems)
     return [row.get("name") or default_name(row["url"]) for row in rows]
 
 
-def _inserted(text: str, named: Sequence[tuple[str, NewSite]]) -> str:
-    plain = text.removeprefix("\ufeff")
-    skipped = len(text) - len(plain)
-    end = "\r\n" if "\r\n" in plain else "\n"
-    if plain == HEAD:
-        return text + "".join(_block(name, site, 2) for name, site in named)
-    node = _sites_node(plain)
-    if node.flow_style:
-        at = node.end_mark.index - 1 + skipped
-        tail = plain[node.value[-1].end_mark.index : node.end_mark.index - 1]
-        comma = "" if "," in re.sub(r"#[^\n]*", "", tail) else ", "
-        return text[:at] + comma + ", ".join(_flow(name, site) for name, site in named) + text[at:]
-    lines = text.splitlines(keepends=True)
-    last = _last_line(node)
-    if last < len(lines) and not lines[last].endswith(("\n", "\r")):
-        lines[last] += end
-    block = "".join(_block(name, site, node.start_mark.column) for name, site in named).replace("\n", end)
-    return "".join([*lines[: last + 1], end, block, *lines[last + 1 :]])
-
-
-def _sites_node(text: str) -> SequenceNode:
-    root = YAML(typ="safe", pure=True).compose(text)
-    assert isinstance(root, MappingNode)  # it was checked
-    found = next(value for key, value in root.value if key.value == "sites")
-    assert isinstance(found, SequenceNode)
-    return found
-
-
-def _last_line(node: Node) -> int:
-    """The line, from 0, on which a node ends: of a block its last scalar's, for its own mark lies behind comments."""
-    if isinstance(node, ScalarNode):
-        behind = node.style in ("|", ">") or (node.end_mark.column == 0 and node.end_mark.line > node.start_mark.line)
-        return int(node.end_mark.line) - behind
-    if not isinstance(node, MappingNode | SequenceNode) or node.flow_style or not node.value:
-        return int(node.end_mark.line)
-    last = node.value[-1]
-    return max(map(_last_line, last)) if isinstance(last, tuple) else _last_line(last)
-
-
-def _block(name: str, site: NewSite, indent: int) -> str:
-    lead = " " * indent
-    lines = [f"{lead}- name: {_scalar(name)}", f"{lead}  url: {_scalar(site.url)}"]
-    lines += [f"{lead}  # {printable(note, 110)}" for note in site.notes]
+def _item(name: str, site: NewSite) -> Item:
+    data: dict[str, object] = {"name": name, "url": site.url}
+    lines = [f"name: {_scalar(name)}", f"url: {_scalar(site.url)}"]
+    lines += [f"# {printable(note, 110)}" for note in site.notes]
     if site.private:
-        lines.append(f"{lead}  allow_private_networks: true")
+        data["allow_private_networks"] = True
+        lines.append("allow_private_networks: true")
     for key, rows in site.lists.items():
-        lines.append(f"{lead}  {key}:" + ("" if rows else " []"))
+        data[key] = [url for url, _comment in rows]
+        lines.append(f"{key}:" + ("" if rows else " []"))
         lines += [
-            f"{lead}    - {_scalar(url)}" + (f"   # {printable(comment, 80)}" if comment else "")
-            for url, comment in rows
+            f"  - {_scalar(url)}" + (f"   # {printable(comment, 80)}" if comment else "") for url, comment in rows
         ]
-    return "\n".join(lines) + "\n"
+    return Item(escaped(data), lines)
 
 
-def _flow(name: str, site: NewSite) -> str:
-    """On one line, in flow style: JSON is YAML."""
-    value: dict[str, object] = {"name": name, "url": site.url.replace("${", "$${")}
-    if site.private:
-        value["allow_private_networks"] = True
-    value |= {key: [url.replace("${", "$${") for url, _comment in rows] for key, rows in site.lists.items()}
-    return json.dumps(value, ensure_ascii=False)
+def escaped(value: Any) -> Any:
+    """Texts of strangers must not reach into the environment: a published `${HOOK_SECRET}` is no variable."""
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, list):
+        return [escaped(item) for item in value]
+    return {key: escaped(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return json.dumps(text.replace("${", "$${"), ensure_ascii=False)
+    return json.dumps(escaped(text), ensure_ascii=False)

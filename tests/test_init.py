@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from monitor.commands.init import _site
 from monitor.config import ConfigError, loads
-from monitor.config_edit import NewSite, add_sites
+from monitor.config_edit import NewSite, add_sites, writable
+from monitor.discover_site import Discovered, Found
 from monitor.newsroom import Newsroom, serve_in_thread
 from tests.test_cli import monitor
 
@@ -102,6 +104,57 @@ def test_a_file_that_is_added_to_keeps_every_byte(text: str) -> None:
     assert len({site.name for site in sites}) == 2
     with pytest.raises(ConfigError, match="is there already"):
         added(done)
+
+
+@pytest.mark.parametrize("text", ["# only comments\n", "alerts: [stdout]\n", "sites:\n# none yet\n"])
+def test_a_file_without_sites_gets_its_first(text: str) -> None:
+    done = added(text)
+    assert text in done or text.splitlines()[1] in done
+    assert [site.url for site in loads(done, name="x", env={}).sites] == ["https://new.example/"]
+
+
+def test_one_host_is_one_site() -> None:
+    text = "sites:\n  - url: https://www.new.example/\n"
+    with pytest.raises(ConfigError, match=r"https://new\.example/ is there already, as .new\.example."):
+        added(text)
+    with pytest.raises(ConfigError, match=r"is on the host of https://new\.example/"):
+        add_sites("", [NEW, NewSite("https://www.new.example/x")], file="x", path=HERE, env={})
+    assert "8080" in add_sites(text, [NewSite("https://new.example:8080/")], file="x", path=HERE, env={})
+
+
+def test_a_link_stays_one_and_the_mode_stays(tmp_path: Path, room: Newsroom) -> None:
+    path, link = tmp_path / "real.yaml", tmp_path / "sites.yaml"
+    path.write_text(
+        "defaults: {allow_private_networks: true}\n"
+        "alerts: [{webhook: {url: 'https://h.example/', secret: '${NONE}'}}]\n"
+        "sites: &all\n  - url: https://a.example/\n"
+    )
+    path.chmod(0o640)
+    link.symlink_to(path)
+    done = monitor("init", room.url, cwd=tmp_path)  # the file's own defaults let it in
+    assert (done.returncode, done.stderr) == (0, "")
+    assert link.is_symlink()
+    assert (path.stat().st_mode & 0o777, room.url in path.read_text()) == (0o640, True)
+    assert path.read_text().count("allow_private_networks") == 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["real.yaml", "sites.yaml"]
+
+
+def test_addresses_that_nobody_can_write_down_keep_no_site_from_being_written() -> None:
+    assert writable("https://a.example/\u00e9 x") == "https://a.example/%C3%A9%20x"
+    assert writable("https://a.example/x?y") == "https://a.example/x?y"
+    assert writable("https://") is None
+    made = _site(
+        Discovered(
+            "https://a.example/",
+            feeds=(Found("https://a.example/a b", "feed", "head"), Found("https://a.example/${HOME}", "feed", "head")),
+            sitemaps=(Found("https://a.example/s.xml", "sitemap", "robots.txt", verdict="HTTP 404"),),
+        ),
+        private=False,
+    )
+    env = {"HOME": "/secret"}
+    (site,) = loads(add_sites("", [made], file="x", path=HERE, env=env), name="x", env=env).sites
+    assert site.feeds == ("https://a.example/a%20b", "https://a.example/${HOME}")
+    assert "left out: https://a.example/s.xml (HTTP 404)" in made.notes
 
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=40)

@@ -42,6 +42,27 @@ def test_a_list_becomes_sites_and_a_list_again(tmp_path: Path) -> None:
     assert names == ["a.example", "c.example", "mine"]
 
 
+def test_feeds_of_a_site_that_is_there_are_told_and_the_others_added(tmp_path: Path) -> None:
+    (tmp_path / "mine.opml").write_bytes(LIST)
+    (tmp_path / "sites.yaml").write_text("sites:\n  - {name: mine, url: https://c.example/}\n")
+    done = monitor("import", "opml", "mine.opml", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "2 feeds in 1 site added to sites.yaml\n")
+    assert "1 feed of https://c.example/ left out, as sites.yaml has that site as 'mine'" in done.stderr
+
+
+def test_an_export_needs_no_secret_and_shows_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MONITOR_TEST_KEY", "hush")
+    (tmp_path / "sites.yaml").write_text(
+        "alerts: [{webhook: {url: 'https://h.example/', secret: '${NONE}'}}]\nsites:\n  - url: https://a.example/\n"
+        "    feeds: ['https://a.example/f', 'https://a.example/f?key=${MONITOR_TEST_KEY}', 'https://u:word@a.example/']\n"
+    )
+    done = monitor("export", "opml", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "monitor: 2 feeds left out: the address holds a secret\n")
+    assert [one.url for one in parse_opml(done.stdout.encode())] == ["https://a.example/f"]
+    assert "hush" not in done.stdout
+    assert "word" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
@@ -51,7 +72,11 @@ def test_a_list_becomes_sites_and_a_list_again(tmp_path: Path) -> None:
         (b"plain words", "is no"),
         (
             b"<!DOCTYPE opml [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><opml><outline text='&a;' xmlUrl='x'/></opml>",
-            "holds no feed",
+            "declares entities",
+        ),
+        (
+            "<!DOCTYPE o [<!ENTITY a 'https://a.example/'>]><opml><outline xmlUrl='&a;'/></opml>".encode("utf-16"),
+            "declares entities",
         ),
     ],
 )
@@ -60,6 +85,18 @@ def test_what_is_no_list_is_one_sentence(tmp_path: Path, data: bytes, sentence: 
     done = monitor("import", "opml", "a.opml", cwd=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines()), sentence in done.stderr) == (1, 1, True), done
     assert not (tmp_path / "sites.yaml").exists()
+
+
+def test_bare_ampersands_are_read_as_they_are_meant() -> None:
+    data = b'<opml><outline text="A & B &eacute;" xmlUrl="https://a.example/f?a=1&b=2&amp;c=3"/></opml>'
+    assert parse_opml(data) == [Subscription("https://a.example/f?a=1&b=2&c=3", None, "A & B &eacute;")]
+    half = b'<opml><outline xmlUrl="https://a.example/f"/><outline xmlUrl="https://a.example/lo'
+    assert [one.url for one in parse_opml(half)] == ["https://a.example/f"]
+
+
+def test_a_document_type_elsewhere_is_not_fetched() -> None:
+    data = b'<!DOCTYPE opml SYSTEM "http://127.0.0.1:9/x.dtd"><opml><outline xmlUrl="https://a.example/f"/></opml>'
+    assert [one.url for one in parse_opml(data)] == ["https://a.example/f"]
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from monitor import discover_site as discovery
 from monitor.commands.look import NoAddress, Trial, discovered_data, print_found
 from monitor.commands.tables import print_json
 from monitor.config import Settings
-from monitor.config_edit import NewSite, add_sites, write_config
+from monitor.config_edit import NewSite, add_sites, peek, writable, write_config
 from monitor.config_types import web_url
 from monitor.deliver.text import counted
 from monitor.discover_site import Discovered, Found
@@ -28,13 +29,18 @@ def init(urls: Sequence[str], path: Path, *, allow_private_networks: bool, as_js
     Raises NoAddress, ConfigError (the file there is no configuration, or names the site already), OSError.
     """
     wanted = list(dict.fromkeys(map(_address, urls)))
-    text = path.read_bytes().decode() if path.exists() else ""
+    text = _text(path)
     if text:  # what cannot be added to is told before anybody is asked anything
         add_sites(text, [NewSite(url) for url in wanted], file=str(path), path=path, env=os.environ)
-    found = asyncio.run(_discover(wanted, allow_private_networks))
-    usable = [one for one in found if any(source.ok for source in one.all())]
+    config = peek(text, path, os.environ) if text else None
+    defaults = config.defaults if config else Settings()
+    private = allow_private_networks and not defaults.allow_private_networks
+    settings = replace(defaults, allow_private_networks=defaults.allow_private_networks or private)
+    found = asyncio.run(_discover(wanted, settings))
+    usable = [one for one in found if any(source.ok and writable(source.url) for source in one.all())]
     if usable:
-        sites = [_site(one, private=allow_private_networks) for one in usable]
+        sites = [_site(one, private=private) for one in usable]
+        text = _text(path)  # it may have been edited meanwhile
         write_config(path, add_sites(text, sites, file=str(path), path=path, env=os.environ))
     if as_json:
         print_json([discovered_data(one) | {"written": one in usable} for one in found])
@@ -50,6 +56,10 @@ def init(urls: Sequence[str], path: Path, *, allow_private_networks: bool, as_js
     return 0 if len(usable) == len(found) else 1
 
 
+def _text(path: Path) -> str:
+    return path.read_bytes().decode() if path.exists() else ""
+
+
 def _address(url: str) -> str:
     try:
         return str(web_url(url if "://" in url else f"https://{url}"))
@@ -57,8 +67,14 @@ def _address(url: str) -> str:
         raise NoAddress(str(error).format(value=repr(url), raw=url)) from None
 
 
-async def _discover(urls: Sequence[str], allow_private_networks: bool) -> list[Discovered]:
-    policy = FetchPolicy(user_agent=Settings().user_agent, allow_private_networks=allow_private_networks)
+async def _discover(urls: Sequence[str], settings: Settings) -> list[Discovered]:
+    policy = FetchPolicy(
+        user_agent=settings.user_agent,
+        allow_private_networks=settings.allow_private_networks,
+        proxy=settings.proxy,
+        per_host=settings.concurrency.per_host,
+        host_delay=settings.concurrency.host_delay,
+    )
     async with Fetcher(policy) as fetcher:
         return list(await asyncio.gather(*(discovery.discover(url, fetcher=fetcher, policy=policy) for url in urls)))
 
@@ -69,12 +85,13 @@ def _site(found: Discovered, *, private: bool) -> NewSite:
     notes = []
     kinds = (("feeds", found.feeds), ("sitemaps", found.sitemaps), ("news_sitemaps", found.news_sitemaps))
     for key, sources in kinds:
-        working = [source for source in sources if source.ok or source.transient]
+        good = [source for source in sources if source.ok or source.transient]
+        working = {url: _why(source) for source in good if (url := writable(source.url)) is not None}
         if working:
-            lists[key] = [(source.url, _why(source)) for source in working[:MOST]]
+            lists[key] = list(working.items())[:MOST]
         if len(working) > MOST:
             notes.append(f"{len(working) - MOST} more {key} were found; `monitor discover` shows them")
-        bad = [source for source in sources if source not in working and not source.guessed]
+        bad = [source for source in sources if source not in good and not source.guessed]
         notes += [f"left out: {source.url} ({source.verdict})" for source in bad[:10]]
     for key in ("feeds", "sitemaps"):
         if key not in lists:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lxml import etree
 
+from monitor.core.sitemap_text import to_utf8
 from monitor.core.url import absolute
+
+_DECLARATION = re.compile(rb"^\s*<\?xml[^>]{0,200}\?>")
+_BARE = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
 
 MOST = 100_000
 """Outlines that are read of a file."""
@@ -32,9 +38,15 @@ def parse_opml(data: bytes) -> list[Subscription]:
     Whatever is nested in whatever: groups are of the reader that wrote the file. Attribute names count in any case,
     as readers differ in it.
     """
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, recover=True, huge_tree=False)
+    text = _DECLARATION.sub(b"", to_utf8(data, [])).translate(None, _CONTROLS).lstrip()
+    if b"<!ENTITY" in text:
+        raise NotOPML("declares entities of its own, which no subscription list needs")
     try:
-        root = etree.fromstring(data, parser)
+        try:
+            root = etree.fromstring(text, _parser())
+        except etree.XMLSyntaxError:
+            # Recovery drops the rest of what a bare & stands in, and so makes another address of one.
+            root = etree.fromstring(_BARE.sub(b"&amp;", text), _parser(recover=True))
     except (etree.XMLSyntaxError, ValueError) as error:
         raise NotOPML(f"is no XML ({str(error)[:100]})") from None
     if root is None or not isinstance(root.tag, str) or etree.QName(root).localname.lower() != "opml":
@@ -52,6 +64,12 @@ def parse_opml(data: bytes) -> list[Subscription]:
     if not found:
         raise NotOPML("holds no feed: no outline has an xmlUrl that is an http or https address")
     return list(found.values())
+
+
+def _parser(*, recover: bool = False) -> etree.XMLParser:
+    return etree.XMLParser(
+        encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False, recover=recover, huge_tree=False
+    )
 
 
 def write_opml(groups: Iterable[tuple[str, Sequence[Subscription]]], title: str) -> bytes:
