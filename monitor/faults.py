@@ -7,7 +7,7 @@ import random
 
 from sqlalchemy import Connection
 
-from monitor.core.health import Health, Outcome, after_poll
+from monitor.core.health import Outcome, after_poll
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
 from monitor.store import sources as source_store
@@ -40,7 +40,7 @@ async def note_poll(run: Runtime, source: SourceRow, fault: Exception) -> Outcom
     now = run.clock()
     outcome = Outcome("failed", None, sentence(fault))
     health, drafts = after_poll(
-        Health(source.state, source.failures, source.failing_since_at, source.moves),
+        source.health(),
         outcome,
         site=source.site,
         kind=source.kind,
@@ -55,6 +55,7 @@ async def note_poll(run: Runtime, source: SourceRow, fault: Exception) -> Outcom
         "failures": health.failures,
         "failing_since_at": health.failing_since_at,
         "moves": health.moves,
+        "moved_to": health.moved_to,
         "next_at": now + wait,
         "reason": "the monitor itself failed at it; tried again later each time",
         "retry_at": source.retry_at,

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from monitor import schedule
 from monitor.config import Site
 from monitor.core.decode import Decoded, decode
-from monitor.core.health import Health, Outcome, after_poll
+from monitor.core.health import Outcome, after_poll
 from monitor.core.http import ACCEPT_FEED, Reply, Validators, describe, freshness, permanent_target, renew, verdict
 from monitor.core.reconcile import Changes, Draft, Gap, Rules, found_in
 from monitor.core.reconcile_feed import place_entries, reconcile_feed
@@ -51,7 +51,7 @@ async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | Non
     asked_at = run.clock()
     full = document.full_at is None or asked_at - document.full_at > FULL_READ
     reply = await run.fetcher.get(
-        source.url,
+        source.health().address(source.url),
         validators=None if full else document.validators(),
         accept=ACCEPT_FEED,
         policy=run.policy(site, source.known_as),
@@ -321,7 +321,7 @@ def source_values(
 ) -> tuple[dict[str, Any], list[Draft]]:
     """What a poll of a feed writes of its source: health, schedule, the next poll and why; and the events of it."""
     health, drafts = after_poll(
-        Health(source.state, source.failures, source.failing_since_at, source.moves),
+        source.health(),
         outcome,
         site=source.site,
         kind=source.kind,
@@ -342,6 +342,7 @@ def source_values(
         "failures": health.failures,
         "failing_since_at": health.failing_since_at,
         "moves": health.moves,
+        "moved_to": health.moved_to,
         "next_at": next_at,
         "reason": reason,
         "retry_at": retry_at.timestamp() if retry_at else None,

@@ -124,7 +124,7 @@ async def _finish(walk: Walk) -> Outcome:
             rows = listing_store.rows_listed(connection, walk.visited)
             drafts += baseline(run, connection, source, rows, walk.files, now - walk.started, now)
         health, more = after_poll(
-            Health(source.state, source.failures, source.failing_since_at, source.moves),
+            source.health(),
             result,
             site=source.site,
             kind=source.kind,
@@ -223,6 +223,7 @@ def _source_values(walk: Walk, outcome: Outcome, health: Health, now: float) -> 
         "failures": health.failures,
         "failing_since_at": health.failing_since_at,
         "moves": health.moves,
+        "moved_to": health.moved_to,
         "next_at": next_at,
         "reason": reason,
         "retry_at": walk.retry_at,

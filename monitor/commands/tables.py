@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from monitor import schedule
+from monitor.core.health import MOVED_AFTER
 from monitor.core.identity import page_id
 from monitor.core.reconcile import when
 from monitor.core.url import page_key
@@ -87,6 +88,7 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
         "url": row.url,
         "found": row.origin,
         "state": row.state,
+        "moved_to": row.moved_to if row.moves >= MOVED_AFTER else None,
         "last_poll": when(row.last_at),
         "last_result": row.last_result,
         "last_status": row.last_status,

@@ -18,12 +18,26 @@ Result = Literal["modified", "unchanged", "partial", "failed", "gone", "throttle
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is remembered of a source's health. Instants in seconds since the epoch."""
+    """What is remembered of a source's health. Instants in seconds since the epoch.
+
+    `moved_to` is where its address redirected for good in the last `moves` polls; from `MOVED_AFTER` on it has moved.
+    """
 
     state: str
     failures: int = 0
     failing_since_at: float | None = None
     moves: int = 0
+    moved_to: str | None = None
+
+    def address(self, url: str) -> str:
+        """Where the source known by `url` is to be asked: there, or where it has moved to.
+
+        An address that failed takes turns with the other: what moved may be back, and an old address may die before
+        its redirect has lasted.
+        """
+        if self.moved_to is None:
+            return url
+        return self.moved_to if (self.moves >= MOVED_AFTER) != (self.failures % 2 == 1) else url
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +80,7 @@ def after_poll(
                     | {"status": outcome.status, "error": outcome.error, "since": when(since), "failures": failures},
                 )
             )
-        return Health(state, failures, since, health.moves), events
+        return replace(health, state=state, failures=failures, failing_since_at=since), events
     if health.state in ("failing", "gone"):
         events.append(
             Draft(
@@ -75,7 +89,22 @@ def after_poll(
                 base | {"status": outcome.status, "error": None, "since": when(health.failing_since_at)},
             )
         )
-    moves = health.moves + 1 if outcome.moved_to else 0
-    if moves == MOVED_AFTER:
-        events.append(Draft("source.moved", url, base | {"to": outcome.moved_to}))
-    return Health("ok", 0, None, moves), events
+    moves, moved_to = _moved(health, outcome, url)
+    if health.moves < MOVED_AFTER <= moves:
+        events.append(Draft("source.moved", url, base | {"to": moved_to}))
+    return Health("ok", 0, None, moves, moved_to), events
+
+
+def _moved(health: Health, outcome: Outcome, url: str) -> tuple[int, str | None]:
+    """How often in a row the source has redirected to one place for good, up to `MOVED_AFTER`, and to which.
+
+    From http to https of the same address once is enough: it is the same place.
+    """
+    asked, to = health.address(url), outcome.moved_to
+    if to is not None and to != asked:
+        if url.startswith("http://") and to == f"https{url[4:]}":
+            return MOVED_AFTER, to
+        return min(health.moves + 1, MOVED_AFTER) if to == health.moved_to else 1, to
+    if asked == health.moved_to:
+        return min(health.moves + 1, MOVED_AFTER), asked
+    return 0, None

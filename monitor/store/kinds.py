@@ -55,6 +55,7 @@ def change_kind(connection: Connection, source_id: int, before: str, kind: Sourc
         "failing_since_at": None,
         "last_error": None,
         "moves": 0,
+        "moved_to": None,
     }
     mine = document.c.source_id == source_id
     if "feed" not in (before, kind):

@@ -71,6 +71,7 @@ source = Table(
     Column("most_new", Integer, nullable=False, server_default=text("0")),
     Column("passes", Integer, nullable=False, server_default=text("0")),  # finished reads of the root
     Column("moves", Integer, nullable=False, server_default=text("0")),  # polls in a row that were redirected for good
+    Column("moved_to", Text),  # and where to
     Column("stirred", Text),  # JSON of siblings.Stirred: news of other sources of the site since the last poll
     Column("woken", Integer, nullable=False, server_default=text("0")),  # polls that such news brought forward
     Column("woken_news", Integer, nullable=False, server_default=text("0")),  # those of them that found news

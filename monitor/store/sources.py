@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from monitor.core.health import MOVED_AFTER, Health
 from monitor.core.http import Validators
 from monitor.core.reconcile import DocumentMemory
 from monitor.model import SourceKind
@@ -70,9 +71,14 @@ class SourceRow:
     most_new: int
     passes: int
     moves: int
+    moved_to: str | None
     stirred: str | None
     woken: int
     woken_news: int
+
+    def health(self) -> Health:
+        """What is remembered of its health."""
+        return Health(self.state, self.failures, self.failing_since_at, self.moves, self.moved_to)
 
     @property
     def known_as(self) -> str:
@@ -189,6 +195,12 @@ def sync_sources(
         named.setdefault(url, (kind, origin))
     for url, (kind, origin) in named.items():
         row = stored.get(url)
+        old = _moved_there(stored.values(), url, kind) if row is None else None
+        if old is not None and not config:
+            continue  # it is watched, under its former address
+        if old is not None and old.url not in named:
+            _rename(connection, old.id, old.url, url)
+            row = stored.pop(old.url)
         if row is None:
             connection.execute(
                 insert(source).values(
@@ -210,6 +222,21 @@ def sync_sources(
     for row in rested:
         set_source(connection, row.id, active=False)
     return [row.url for row in rested]
+
+
+def _moved_there(rows: Iterable[Any], url: str, kind: str) -> Any:
+    """The active source that has moved to `url`, if there is one."""
+    for row in rows:
+        if row.moved_to == url and row.moves >= MOVED_AFTER and row.active and stays(row.kind, kind):
+            return row
+    return None
+
+
+def _rename(connection: Connection, source_id: int, old: str, url: str) -> None:
+    """A source that has moved is known by its new address from now on, with all that is known of it."""
+    set_source(connection, source_id, url=url, moves=0, moved_to=None)
+    mine = (document.c.source_id == source_id) & document.c.parent.is_(None) & (document.c.url == old)
+    connection.execute(update(document).where(mine).values(url=url))
 
 
 def rest_discovered(connection: Connection, site_id: int, kinds: Sequence[str]) -> None:
@@ -373,6 +400,7 @@ SOURCE_POLLED = (
                 "schedule",
                 "reason",
                 "moves",
+                "moved_to",
             )
         }
     )

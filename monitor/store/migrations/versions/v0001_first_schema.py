@@ -148,6 +148,7 @@ def upgrade() -> None:
         sa.Column("most_new", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("passes", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("moves", sa.Integer(), server_default=sa.text("0"), nullable=False),
+        sa.Column("moved_to", sa.Text(), nullable=True),
         sa.Column("stirred", sa.Text(), nullable=True),
         sa.Column("woken", sa.Integer(), server_default=sa.text("0"), nullable=False),
         sa.Column("woken_news", sa.Integer(), server_default=sa.text("0"), nullable=False),
