@@ -71,6 +71,7 @@ class _Ask:
     headers: Mapping[str, str]
     policy: FetchPolicy
     validators: Validators | None = None
+    delta: bool = False
     content: bytes | None = None
     in_turn: bool = True
 
@@ -119,17 +120,19 @@ class Fetcher:
         policy: FetchPolicy | None = None,
         retry: bool = True,
         method: Literal["GET", "HEAD"] = "GET",
+        delta: bool = False,
     ) -> Reply:
         """GET a document, redirects followed. Never raises for what the network or the server does.
 
         `validators` make the request conditional where they belong to the URL asked. `policy` brings a site's own user
         agent, guard, proxy and host limits. What may succeed on a second try is tried again once, after a moment.
+        `delta`: where a request carries an ETag, the new entries of the feed alone will do (RFC 3229).
         """
         chosen = policy or self.policy
         if max_bytes is not None:
             chosen = replace(chosen, max_bytes=max_bytes)
         headers = {"user-agent": chosen.user_agent, "accept": accept, "accept-encoding": "gzip"}
-        ask = _Ask(method, headers, chosen, validators)
+        ask = _Ask(method, headers, chosen, validators, delta)
         answered = False
         self.network.begin()
         try:
@@ -204,6 +207,8 @@ class Fetcher:
             await self._turns.take(name, policy.per_host, policy.host_delay)
         began = time.perf_counter()
         conditions = conditional_headers(ask.validators, url)
+        if ask.delta and "If-None-Match" in conditions:
+            conditions["A-IM"] = "feed"
         try:
             async with asyncio.timeout(seconds):
                 reply = await self._exchange(url, to, ask, conditions)

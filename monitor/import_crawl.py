@@ -26,7 +26,7 @@ from monitor.config import Site
 from monitor.core.crawl_file import Tally, crawl_urls
 from monitor.core.identity import page_ids
 from monitor.core.url import host_of, page_keys
-from monitor.poll_feed import baseline
+from monitor.poll_values import baseline
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
 from monitor.store import listings as listing_store

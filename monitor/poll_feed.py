@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -14,19 +12,27 @@ from sqlalchemy import Connection
 from monitor import schedule
 from monitor.config import Site
 from monitor.core.decode import Decoded, decode
-from monitor.core.health import Outcome, after_poll
-from monitor.core.http import ACCEPT_FEED, Reply, Validators, describe, freshness, permanent_target, renew, verdict
-from monitor.core.reconcile import Changes, Draft, Gap, Rules, found_in
+from monitor.core.health import Outcome
+from monitor.core.http import (
+    ACCEPT_FEED,
+    Reply,
+    describe,
+    distrusted,
+    is_delta,
+    permanent_target,
+    renew,
+    verdict,
+)
+from monitor.core.reconcile import Changes, Draft, Gap, Rules
 from monitor.core.reconcile_feed import place_entries, reconcile_feed
 from monitor.core.reconcile_gap import Filled
 from monitor.core.reconcile_shown import UnsureError
 from monitor.core.reconcile_window import confirm_absences
-from monitor.core.simulate import NewsPoll
 from monitor.fill_gap import fill_gap
 from monitor.keep_promises import commit_events
 from monitor.model import Feed, NotAFeed
 from monitor.parse_pool import ParseCrash
-from monitor.pricing import policy_of
+from monitor.poll_values import FULL_READ, baseline, confirmation, hints_of, news_poll, source_values, utc
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
 from monitor.store import listings as listing_store
@@ -37,9 +43,6 @@ from monitor.store.database import Write
 from monitor.store.sources import DocumentRow, SourceRow
 from monitor.wake_siblings import settle_siblings, wake_siblings
 
-FULL_READ = 7 * 86400.0
-"""An unconditional read this often proves that the server's validators are not frozen (web.dev 4382)."""
-
 
 async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | None) -> Outcome:
     """Read one feed and commit what it says; returns how it went. Never raises for what the server does."""
@@ -48,14 +51,7 @@ async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | Non
         document = await run.db.run(
             lambda c: source_store.add_document(c, source.id, source.url, "feed", None, quiet=True)
         )
-    asked_at = run.clock()
-    full = document.full_at is None or asked_at - document.full_at > FULL_READ
-    reply = await run.fetcher.get(
-        source.health().address(source.url),
-        validators=None if full else document.validators(),
-        accept=ACCEPT_FEED,
-        policy=run.policy(site, source.known_as),
-    )
+    reply, document = await _ask(run, site, source, document)
     await run.reached(source, site, reply)
     now = run.clock()
     kind = verdict(reply)
@@ -78,12 +74,40 @@ async def poll_feed(run: Runtime, source: SourceRow, document: DocumentRow | Non
     return await _failed(run, site, source, reply, outcome, now)
 
 
+async def _ask(run: Runtime, site: Site, source: SourceRow, document: DocumentRow) -> tuple[Reply, DocumentRow]:
+    """Ask for the feed: for what is new since the last read, where the server's validators are trusted with that.
+
+    Returns the answer, and the document with what was learned of how to ask.
+    """
+    state = document.memory().state
+    full = document.full_at is None or run.clock() - document.full_at > FULL_READ
+    sent = None if full else document.validators()
+    if sent is not None:
+        frozen = state.get("distrusted", ())
+        sent = replace(
+            sent,
+            etag=None if "etag" in frozen else sent.etag,
+            last_modified=None if "last_modified" in frozen else sent.last_modified,
+        )
+    # 406: the server serves a type that we do not name, or reads the list wrongly (RFC 9110, 15.5.7).
+    accept = "*/*" if state.get("any_type") else ACCEPT_FEED
+    url, policy = source.health().address(source.url), run.policy(site, source.known_as)
+    reply = await run.fetcher.get(url, validators=sent, accept=accept, policy=policy, delta=True)
+    if reply.status == 406 and accept != "*/*":
+        reply = await run.fetcher.get(url, validators=sent, accept="*/*", policy=policy, delta=True)
+        if reply.status in (200, 226, 304):
+            document = replace(document, state=json.dumps({**state, "any_type": True}))
+            number, text = document.id, document.state
+            await run.db.run(lambda c: source_store.set_document(c, number, state=text))
+    return reply, document
+
+
 async def _unchanged(
     run: Runtime, site: Site, source: SourceRow, document: DocumentRow, reply: Reply, now: float
 ) -> Outcome:
     outcome = Outcome("unchanged", reply.status, None, permanent_target(reply))
     poll = schedule.Poll(
-        at=_utc(now), entries=[], new=0, size=0, modified=False, failed=False, hints=hints_of(reply, None, now)
+        at=utc(now), entries=[], new=0, size=0, modified=False, failed=False, hints=hints_of(reply, None, now)
     )
     values, drafts = source_values(run, site, source, outcome, poll, reply, now)
     confirmed = Write(
@@ -98,7 +122,7 @@ async def _unchanged(
         connection.execute(source_store.SOURCE_POLLED, values)
         pending = page_store.pending_entries(connection, document.id)
         changes = confirm_absences(
-            pending, document=document.memory(), rules=run.rules(site, source.known_as), now=_utc(now)
+            pending, document=document.memory(), rules=run.rules(site, source.known_as), now=utc(now)
         )
         page_store.apply(connection, source.site_id, document.id, changes, now)
         page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
@@ -132,8 +156,8 @@ async def _changed(
         feed, found = await run.pool.feed(
             data.data, reply.final_url or source.url, reply.headers.get("content-type"), marks, salt
         )
-        whole = reply.complete and data.complete and feed.complete
-        return _Read(replace(feed, complete=whole), found, digest, rules)
+        whole, delta = reply.complete and data.complete and feed.complete, is_delta(reply)
+        return _Read(replace(feed, complete=whole and not delta), found, digest, rules, whole, delta)
 
     read = await parsed(document.marks if document.baseline_at is not None else None)
     while True:
@@ -147,15 +171,24 @@ async def _changed(
             read = replace(read, filled=await fill_gap(run, site, source, document, read.feed, found.gap))
 
 
+_MOST_MARKS = 8 * 2000
+"""Bytes of marks that are kept over reads of what is new alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Read:
     """A body as read: the feed, its entries' marks (packed), the hash of the bytes, the rules it is judged by, and what
-    else was read for its gap."""
+    else was read for its gap.
+
+    `whole`: nothing of the body is lost. `delta`: it holds what is new alone, and says nothing of the rest.
+    """
 
     feed: Feed
     marks: bytes | None
     digest: str
     rules: Rules
+    whole: bool
+    delta: bool
     filled: Filled | None = None
 
 
@@ -172,7 +205,7 @@ async def _modified(
 ) -> Outcome:
     feed = read.feed
     outcome = Outcome("modified", reply.status, None, permanent_target(reply))
-    if not feed.complete:
+    if not read.whole:
         problem = feed.problems[0].message if feed.problems else "the transfer was cut short"
         outcome = Outcome("partial", reply.status, f"read in part: {problem}")
 
@@ -181,10 +214,10 @@ async def _modified(
         if changes.gap is not None and read.filled is None:
             raise _GapError(changes.gap)
         poll = schedule.Poll(
-            at=_utc(now),
+            at=utc(now),
             entries=list(feed.dates),
             new=changes.new,
-            size=feed.size,
+            size=_window(document, read),
             modified=True,
             failed=False,
             hints=hints_of(reply, feed, now),
@@ -212,17 +245,9 @@ async def _modified(
     return outcome
 
 
-def news_poll(poll: schedule.Poll, since: float | None, polls: int, *, first: bool) -> NewsPoll:
-    """What is kept of a poll that brought news, for `monitor simulate`. All that a first one shows counts as new."""
-    at, new = poll.at.timestamp(), poll.size if first else poll.new
-    begin = -math.inf if first or since is None else since
-    dates = sorted((when for entry in poll.entries if begin < (when := entry.timestamp()) <= at), reverse=True)
-    return NewsPoll(at, None if first else since, polls, new, poll.size, tuple(at - when for when in dates[:new]))
-
-
 def _reconcile(connection: Connection, source: SourceRow, document: DocumentRow, read: _Read, now: float) -> Changes:
     feed, filled = read.feed, read.filled or Filled()
-    placed, shared = place_entries(feed, document.memory().state)
+    placed, shared = place_entries(feed, document.memory().state, read.rules.wanted)
     every = [*placed, *filled.entries, *(item for _url, item in filled.rows)]
     ids = [*feed.ids, *(item.entry.id for item in filled.entries)]
     entries = page_store.known_entries(connection, document.id, ids, [p.page_id for p in placed])
@@ -236,7 +261,7 @@ def _reconcile(connection: Connection, source: SourceRow, document: DocumentRow,
         entries=entries,
         pages=pages,
         rules=read.rules,
-        now=_utc(now),
+        now=utc(now),
         filled=read.filled,
     )
     changes.state["shared"] = shared
@@ -246,58 +271,43 @@ def _reconcile(connection: Connection, source: SourceRow, document: DocumentRow,
 def _document_values(document: DocumentRow, reply: Reply, read: _Read, changes: Changes, now: float) -> dict[str, Any]:
     """What a read leaves of the document. Validators and hash are kept after a whole read only: a partial one that
     was remembered would be frozen by the next 304."""
-    feed = read.feed
-    kept = renew(document.validators(), reply) if feed.complete else None
+    feed, before = read.feed, document.memory().state
+    kept = renew(document.validators(), reply) if read.whole else None
     problems = "; ".join(p.message for p in feed.problems[:3]) or None
-    state = changes.state | {"size": feed.size, "format": feed.format, "title": feed.title, "hub": feed.hub}
+    size = _window(document, read)
+    state = changes.state | {"size": size, "format": feed.format, "title": feed.title, "hub": feed.hub}
+    frozen = distrusted(document.validators(), reply) if changes.new else before.get("distrusted")
+    state |= {"distrusted": frozen} if frozen else {}
+    state |= {"any_type": True} if before.get("any_type") else {}
     values: dict[str, Any] = {
         "validators_url": kept.url if kept else None,
         "etag": kept.etag if kept else None,
         "last_modified": kept.last_modified if kept else None,
         "body_hash": read.digest if feed.complete else None,
         "read_at": now,
-        "full_at": now,
+        "full_at": document.full_at if read.delta else now,
         "pending": changes.pending,
-        "partials": document.partials + (not feed.complete),
+        "partials": document.partials + (not read.whole),
         "error": problems,
         "state": json.dumps(state),
-        "marks": read.marks,
+        "marks": b"".join([read.marks or b"", document.marks or b""])[:_MOST_MARKS] if read.delta else read.marks,
     }
-    if feed.complete:
+    if read.whole:
         values["complete_at"] = now
     if changes.baseline:
         values["baseline_at"] = now
     return values
 
 
-def baseline(
-    run: Runtime, connection: Connection, source: SourceRow, pages: int, files: int, seconds: float, now: float
-) -> list[Draft]:
-    """The `source.baseline` event, and the marks that the source and its site have one."""
-    source_store.set_source(connection, source.id, baseline_at=now)
-    row = run.rows[source.site]
-    if row.watching_since_at is None:
-        source_store.set_site(connection, row.id, watching_since_at=now)
-        run.rows[source.site] = replace(row, watching_since_at=now)
-    return [
-        Draft(
-            "source.baseline",
-            source.url,
-            {
-                "site": source.site,
-                "url": source.url,
-                "found_in": found_in(source.kind, source.url),
-                "pages": pages,
-                "files": files,
-                "seconds": round(seconds, 3),
-            },
-        )
-    ]
+def _window(document: DocumentRow, read: _Read) -> int:
+    """How many entries the feed shows at a time; one that sends what is new alone shows what it showed before."""
+    known = int(document.memory().state.get("size") or 0) if read.delta else 0
+    return max(known, read.feed.size)
 
 
 async def _failed(run: Runtime, site: Site, source: SourceRow, reply: Reply, outcome: Outcome, now: float) -> Outcome:
     poll = schedule.Poll(
-        at=_utc(now), entries=[], new=0, size=0, modified=False, failed=True, hints=hints_of(reply, None, now)
+        at=utc(now), entries=[], new=0, size=0, modified=False, failed=True, hints=hints_of(reply, None, now)
     )
     values, drafts = source_values(run, site, source, outcome, poll, reply, now)
     if not drafts:
@@ -311,78 +321,3 @@ async def _failed(run: Runtime, site: Site, source: SourceRow, reply: Reply, out
     await run.db.run(commit)
     run.wake()
     return outcome
-
-
-GONE_RECHECK = 7 * 86400.0
-
-
-def source_values(
-    run: Runtime, site: Site, source: SourceRow, outcome: Outcome, poll: schedule.Poll, reply: Reply, now: float
-) -> tuple[dict[str, Any], list[Draft]]:
-    """What a poll of a feed writes of its source: health, schedule, the next poll and why; and the events of it."""
-    health, drafts = after_poll(
-        source.health(),
-        outcome,
-        site=source.site,
-        kind=source.kind,
-        url=source.url,
-        now=now,
-    )
-    policy = policy_of(run, site, source.url)
-    known = schedule.loads(source.schedule) if source.schedule else schedule.start(policy, source.id, run.population)
-    state = schedule.observe(schedule.with_policy(known, policy), poll, run.population)
-    decision = schedule.decide(state, _utc(now))
-    retry_at = freshness(reply, _utc(now)).retry_at
-    next_at, reason = decision.at.timestamp(), decision.text
-    if health.state == "gone":
-        next_at, reason = now + GONE_RECHECK, "the feed answered 410 Gone; looked at again once a week"
-    return {
-        "source_id": source.id,
-        "state": health.state,
-        "failures": health.failures,
-        "failing_since_at": health.failing_since_at,
-        "moves": health.moves,
-        "moved_to": health.moved_to,
-        "next_at": next_at,
-        "reason": reason,
-        "retry_at": retry_at.timestamp() if retry_at else None,
-        "last_at": now,
-        "last_result": outcome.result,
-        "last_error": outcome.error if outcome.result not in ("modified", "unchanged") else None,
-        "last_status": outcome.status,
-        "schedule": schedule.dumps(state),
-    }, drafts
-
-
-def hints_of(reply: Reply, feed: Feed | None, now: float) -> schedule.Hints:
-    """What the server and the document say about when to come back."""
-    fresh = freshness(reply, _utc(now))
-    return schedule.Hints(
-        max_age=fresh.max_age,
-        ttl=feed.ttl if feed else None,
-        update_period=feed.update_period if feed else None,
-        skip_hours=feed.skip_hours if feed else frozenset(),
-        skip_days=feed.skip_days if feed else frozenset(),
-        retry_at=fresh.retry_at,
-        hub=bool(feed and feed.hub),
-    )
-
-
-def confirmation(document: DocumentRow, kept: Validators | None, reply: Reply, now: float) -> dict[str, Any]:
-    """What a read that found a document unchanged writes of it: both validators are renewed (commafeed 1746)."""
-    return {
-        "document_id": document.id,
-        "validators_url": kept.url if kept else None,
-        "etag": kept.etag if kept else None,
-        "last_modified": kept.last_modified if kept else None,
-        "read_at": now,
-        "complete_at": now,
-        "full_at": document.full_at if reply.status == 304 else now,
-        "error": document.error,
-        "still": document.still + 1,
-        "read_lastmod": document.index_lastmod,
-    }
-
-
-def _utc(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

@@ -19,7 +19,7 @@ from monitor.core.listing import is_suspect
 from monitor.core.reconcile import PARTIALS_FOR_BASELINE, DocumentMemory, Draft
 from monitor.cross_submit import admit_hosts
 from monitor.model import SourceKind
-from monitor.poll_feed import GONE_RECHECK, baseline
+from monitor.poll_values import GONE_RECHECK, baseline
 from monitor.runtime import Runtime
 from monitor.store import events as event_store
 from monitor.store import listings as listing_store

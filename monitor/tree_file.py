@@ -22,7 +22,7 @@ from monitor.core.reconcile_sitemap import changes_wanted, reconcile_listing
 from monitor.keep_promises import commit_events
 from monitor.model import NotASitemap
 from monitor.parse_pool import ParseCrash
-from monitor.poll_feed import FULL_READ, confirmation
+from monitor.poll_values import FULL_READ, confirmation
 from monitor.store import listings as listing_store
 from monitor.store import pages as page_store
 from monitor.store import sources as source_store

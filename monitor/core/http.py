@@ -103,6 +103,17 @@ def conditional_headers(validators: Validators | None, url: str) -> dict[str, st
     return headers
 
 
+def distrusted(previous: Validators | None, reply: Reply) -> list[str]:
+    """The validators that a server gave again for a document that is another now: names as in `Validators`.
+
+    They are frozen, and a 304 that rests on them hides what is new (RFC 9110, 8.8.1 forbids it; web.dev 4382).
+    """
+    if previous is None or reply.status != 200 or previous.url != (reply.final_url or reply.url):
+        return []
+    now = {"etag": reply.headers.get("etag"), "last_modified": reply.headers.get("last-modified")}
+    return [name for name, value in now.items() if value and value == getattr(previous, name)]
+
+
 def _sendable(validator: str | None) -> TypeGuard[str]:
     return validator is not None and 0 < len(validator) <= LONGEST_VALIDATOR and not _CONTROLS.search(validator)
 
@@ -134,8 +145,10 @@ def verdict(reply: Reply) -> Verdict:
     status = reply.status
     if status is None or reply.failure is not None:
         return "failed"
-    if status in (200, 226):
+    if status == 200:
         return "modified"
+    if status == 226:
+        return "modified" if is_delta(reply) else "failed"
     if status == 304:
         return "unchanged" if reply.sent is not None else "failed"
     if status == 410:
@@ -145,6 +158,13 @@ def verdict(reply: Reply) -> Verdict:
     if status in (401, 402, 403, 406, 451):
         return "refused"
     return "missing" if status == 404 else "failed"
+
+
+def is_delta(reply: Reply) -> bool:
+    """Whether the body holds the entries that are new or changed alone: the instance manipulation ``feed`` of RFC 3229,
+    which was asked for (``A-IM: feed``, section 10.5.3) and is named by the answer (``IM``, section 10.5.2)."""
+    names = [name.partition(";")[0].strip().lower() for name in reply.headers.get("im", "").split(",")]
+    return reply.status == 226 and reply.sent is not None and reply.sent.etag is not None and names == ["feed"]
 
 
 def freshness(reply: Reply, now: datetime) -> Freshness:
@@ -236,5 +256,7 @@ def describe(reply: Reply) -> str:
         return "no answer"
     if reply.status == 304 and reply.sent is None:
         return "HTTP 304 to a request that was not conditional"
+    if reply.status == 226 and not is_delta(reply):
+        return "HTTP 226 (a part of the document) that was not asked for"
     phrase = _PHRASES.get(reply.status)
     return f"HTTP {reply.status}" + (f" ({phrase})" if phrase else "")

@@ -7,7 +7,7 @@ the page of their link. What makes what is told in CONTRACT "Events" and DESIGN 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -31,6 +31,7 @@ from monitor.core.reconcile import (
 )
 from monitor.core.reconcile_entry import Read, back, entry_row, new_entry, unless
 from monitor.core.reconcile_gap import Filled, find_gap, tell_gap
+from monitor.core.reconcile_rekey import successors
 from monitor.core.reconcile_shown import Placed, all_shown
 from monitor.core.reconcile_window import PassedBy, judge_window
 from monitor.core.url import page_key
@@ -40,8 +41,11 @@ MAX_FLIPS = 2
 """A text that goes back to what it was before is told of once; then it is flapping (rssguard 451), and silent."""
 
 
-def place_entries(feed: Feed, state: Mapping[str, Any]) -> tuple[list[Placed], list[str]]:
-    """Find each entry's page; returns them in document order, and the links known to be shared by several entries.
+def place_entries(
+    feed: Feed, state: Mapping[str, Any], wanted: Callable[[str], bool] = lambda _url: True
+) -> tuple[list[Placed], list[str]]:
+    """Find each entry's page; returns them in document order, and the links known to be shared by several entries, of
+    those that are `wanted`.
 
     A link that several entries of one document share (a changelog's anchors, a live blog, a home page) is no identity
     for a page: such entries are pages of their own, by fragment where that tells them apart, else by entry id. Once
@@ -64,7 +68,7 @@ def place_entries(feed: Feed, state: Mapping[str, Any]) -> tuple[list[Placed], l
             anchored = page_key(link, keep_fragment=True)
             own = anchored if anchored != key and fragments[anchored] == 1 else f"{key}#{entry.id}"
         placed.append(Placed(entry, own, page_id(own), entry.url or link or own))
-    return placed, list(shared)[-1000:]
+    return placed, [key for key in shared if wanted(key)][-1000:]
 
 
 def reconcile_feed(
@@ -93,15 +97,12 @@ def reconcile_feed(
     changes = read.changes
     shown = {item.entry_id for item in everything}
     unwatched = {item.entry.id for item in placed if not rules.wanted(item.observed)}
-    gone_by_page = {known.page_id: known for known in entries.values() if known.entry_id not in shown}
-    rekeyed = 0
+    rekeyed = successors(placed, entries, shown, complete=feed.complete)
     pages_shown = {item.page_id for item in everything}
     for item in placed:
         known = entries.get(item.entry.id)
-        if known is None and (known := gone_by_page.pop(item.page_id, None)):
-            # Another id, the same link: the publisher renumbered its entries (liferea 1195). Not a new article.
+        if known is None and (known := rekeyed.get(item.entry.id)) is not None:
             changes.forgotten.append(known.entry_id)
-            rekeyed += 1
         if known is not None and known.page_id not in pages_shown and known.listed:
             changes.dropped.append(known.page_id)  # the entry's link is another now, and no other entry has the former
         if item.entry.id in unwatched:

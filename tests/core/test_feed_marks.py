@@ -152,7 +152,7 @@ class Memory:
         self.pages: dict[int, KnownPage] = {}
 
     def take(self, feed: Feed, now: datetime) -> list[tuple[str, str]]:
-        placed, shared = place_entries(feed, self.document.state)
+        placed, shared = place_entries(feed, self.document.state, self.rules.wanted)
         changes = reconcile_feed(
             feed,
             placed,

@@ -72,7 +72,7 @@ def test_a_cut_body_leaves_the_validators_as_they_were() -> None:
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (200, "modified"), (226, "modified"), (204, "failed"), (301, "failed"), (401, "refused"), (403, "refused"),
+        (200, "modified"), (226, "failed"), (204, "failed"), (301, "failed"), (401, "refused"), (403, "refused"),
         (404, "missing"), (406, "refused"), (410, "gone"), (429, "throttled"), (451, "refused"), (500, "failed"),
         (503, "throttled"), (None, "failed"),
     ],

@@ -135,6 +135,64 @@ def test_all_guids_anew_on_the_same_links_is_no_news() -> None:
     assert told(memory.read(entry(3, guid="https://g3"), entry(2, guid="https://g2"))) == [("url.new", "3")]
 
 
+def moved(number: int, **more: object) -> Entry:
+    """The entry after the site went to another host, ids and all."""
+    return entry(number, guid=f"https://new.example/{number}", url=f"https://new.example/{number}", **more)
+
+
+def test_a_site_that_moves_with_all_ids_and_links_makes_no_news() -> None:
+    memory = Memory(scope=Scope(frozenset({"www.example.com", "new.example"})))
+    memory.read(*(entry(n) for n in (3, 2, 1)))
+    assert told(memory.read(*(moved(n) for n in (4, 3, 2, 1)))) == [("url.new", "4")]
+    assert told(memory.read(*(moved(n) for n in (4, 3, 2, 1)))) == []
+    assert told(memory.read(*(moved(n, text="edited") for n in (4, 3)), moved(2), moved(1))) == [
+        ("url.changed", "4"),
+        ("url.changed", "3"),
+    ]
+
+
+def renamed(number: int, slug: str, title: str) -> Entry:
+    url = f"https://www.example.com/news/{slug}"
+    return entry(number, title=title, guid=url, url=url)
+
+
+def test_a_headline_that_is_in_id_and_link_may_be_edited() -> None:
+    memory = Memory()
+    memory.read(renamed(2, "minister-resigns", "Minister resigns"), entry(1))
+    changes = memory.read(renamed(2, "prime-minister-resigns", "Prime minister resigns"), entry(1))
+    assert told(changes) == [("url.changed", "prime-minister-resigns")]
+    assert changes.events[0].data["before"]["title"] == "Minister resigns"
+    assert told(memory.read(renamed(2, "prime-minister-resigns", "Prime minister resigns"), entry(1))) == []
+
+
+def test_the_number_of_an_article_is_evidence_for_a_rename_and_a_day_is_none() -> None:
+    for slug, kinds in (("-1234567.html", ["url.changed"]), ("-20261102.html", ["url.new"])):
+        memory = Memory()
+        memory.read(renamed(2, f"a{slug}", "Alpha"), entry(1))
+        changes = memory.read(renamed(2, f"b{slug}", "Entirely other words"), entry(1))
+        assert [kind for kind, _ in told(changes)] == kinds
+
+
+def test_a_rename_needs_evidence_and_one_candidate_alone() -> None:
+    memory = Memory()
+    memory.read(renamed(2, "a", "Minister resigns"), entry(1))
+    assert told(memory.read(renamed(3, "b", "Minister resigns at last"), entry(1))) == [
+        ("url.new", "b")
+    ]  # another date
+    memory = Memory()
+    memory.read(renamed(2, "a", "Minister resigns"), entry(1))
+    both = [renamed(2, "b", "Minister resigns now"), renamed(2, "c", "Minister resigns today")]
+    assert told(memory.read(*both, entry(1))) == [("url.new", "b"), ("url.new", "c")]
+    memory = Memory()
+    memory.read(renamed(2, "a", "Minister resigns"), entry(1))
+    still = memory.read(renamed(2, "b", "Minister resigns now"), renamed(2, "a", "Minister resigns"), entry(1))
+    assert told(still) == [("url.new", "b")]
+    memory = Memory()
+    memory.read(renamed(2, "a", "Minister resigns"), entry(1))
+    part = memory.read(renamed(2, "b", "Minister resigns now"), entry(1), complete=False)
+    assert told(part) == [("url.new", "b")]  # the other may be in the part that was lost
+
+
 def test_entries_that_share_a_link_are_pages_of_their_own() -> None:
     memory = Memory()
     log = "https://www.example.com/changelog"
