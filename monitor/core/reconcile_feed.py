@@ -91,7 +91,7 @@ def reconcile_feed(
     document would do.
     """
     passed_by = PassedBy.of(document)
-    everything = all_shown(feed, placed, entries, passed_by.marks)
+    everything = all_shown(feed, placed, entries, passed_by.marks, document.state.get("shared", ()))
     quiet = document.baseline_at is None and not rules.alert_baseline
     read = Read(feed, document, entries, pages, rules, now.timestamp(), quiet, Changes())
     changes = read.changes
@@ -119,7 +119,8 @@ def reconcile_feed(
         if changes.gap is not None:
             tell_gap(read, changes.gap, filled)
     ignored = [item for item in everything if item.passed_by or item.entry_id in unwatched]
-    changes.state["passed_by"] = passed_by.after(ignored, feed.complete).stored()
+    others = [item for item in everything if not item.passed_by and item.entry_id not in unwatched]
+    changes.state["passed_by"] = passed_by.after(ignored, others, feed.complete).stored()
     left = [known for key, known in entries.items() if key not in shown and key not in forgotten]
     judge_window(
         feed, placed, everything, left, document=document, entries=entries, rules=rules, now=now, changes=changes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from monitor.core.identity import page_id
@@ -40,12 +40,18 @@ class Shown:
 
 
 def all_shown(
-    feed: Feed, placed: Sequence[Placed], entries: Mapping[str, KnownEntry], passed_by: frozenset[int]
+    feed: Feed,
+    placed: Sequence[Placed],
+    entries: Mapping[str, KnownEntry],
+    passed_by: frozenset[int],
+    shared: Iterable[str],
 ) -> list[Shown]:
     """Every entry that the document shows, in its order; `passed_by` are marks of those the filter passed by before.
 
-    Raises UnsureError where an entry was left out of which nothing is known, or whose page one that was read shares.
+    Raises UnsureError where an entry was left out of which nothing is known, whose page one that was read shares, or
+    whose link is one of the `shared`: which page is whose is then decided by all entries of the document.
     """
+    together = {key.partition("#")[0] for key in shared}
     read = {item.entry.id: item for item in placed}
     # Keys as `place_entries` weighs them: an entry that was read may share its link with one that was not.
     theirs = {key for item in placed for key in (item.key, *_keys(item))} if len(read) < len(feed.ids) else set()
@@ -59,11 +65,15 @@ def all_shown(
         known, date = entries.get(entry_id), at(feed.moments[number])
         if page_id(entry_id) in passed_by:
             shown.append(Shown(entry_id, date, known.page_key if known else feed.url, None, passed_by=True))
-        elif known is not None and known.listed and known.page_key not in theirs:
+        elif known is not None and known.listed and not _contested(known.page_key, theirs, together):
             shown.append(Shown(entry_id, date, known.page_key, known.page_id))
         else:
             raise UnsureError(entry_id)
     return shown
+
+
+def _contested(key: str, theirs: set[str], together: set[str]) -> bool:
+    return key in theirs or key.partition("#")[0] in together
 
 
 def _keys(item: Placed) -> list[str]:

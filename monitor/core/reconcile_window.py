@@ -45,14 +45,16 @@ class PassedBy:
         """Whether an entry was among them."""
         return page_id(entry_id) in self.marks
 
-    def after(self, entries: Sequence[Shown], complete: bool) -> PassedBy:
-        """What to remember after a read that passed by `entries`; a partial one does not show the whole window."""
+    def after(self, entries: Sequence[Shown], others: Sequence[Shown], complete: bool) -> PassedBy:
+        """What to remember after a read that passed by `entries` and not `others`; a partial one does not show the
+        whole window."""
         marks = [page_id(entry.entry_id) for entry in entries[:MOST_PASSED_BY]]
         newest = max((entry.date or 0.0 for entry in entries), default=0.0)
         if complete:
             return PassedBy(frozenset(marks), newest)
         room = MOST_PASSED_BY - len(marks)
-        return PassedBy(frozenset([*marks, *list(self.marks)[:room]]), max(newest, self.newest))
+        rest = self.marks - {page_id(entry.entry_id) for entry in others}
+        return PassedBy(frozenset([*marks, *list(rest)[:room]]), max(newest, self.newest))
 
     def stored(self) -> dict[str, Any]:
         """As JSON, for the document's state."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from difflib import SequenceMatcher
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -117,7 +118,8 @@ def hosts_of(urls: Iterable[str]) -> frozenset[str]:
 class Account:
     """Figures of one replay, and every fault found: a sentence each.
 
-    `rekeyed` counts entries that came under another id on a link already known, and so were rightly not told new;
+    `rekeyed` counts entries that came under another id, on a link already known or as `former` tells, and so were
+    rightly not told new;
     `summed` URLs that were told of in one `source.surge`; `edited` what the independent reader holds for changed.
     """
 
@@ -157,7 +159,10 @@ def account_feed(name: str, steps: Steps, told: Sequence[Told]) -> Account:
         account.new += new.total()
         if watching:
             for item in {item.id: item for item in items if item.id not in known}.values():
-                _fresh(account, at, item, new.pop(item.id, 0), by_link)
+                renamed = former(item, reads[-1] if reads else (), items)
+                _fresh(account, at, item, new.pop(item.id, 0), item.link in by_link or renamed is not None)
+                if renamed is not None:
+                    by_link.setdefault(item.link, renamed)
         account.faults += [f"{at}: {count} url.new of {key}, which is not new" for key, count in new.items()]
         _edits(account, at, items, known, by_link, now)
         if items:
@@ -173,8 +178,19 @@ def account_feed(name: str, steps: Steps, told: Sequence[Told]) -> Account:
     return account
 
 
-def _fresh(account: Account, at: datetime, item: Item, count: int, by_link: Mapping[str, Item]) -> None:
-    if count == 0 and item.link in by_link:
+def former(item: Item, before: Sequence[Item], items: Sequence[Item]) -> Item | None:
+    """The entry of the read before that `item` of this one is, under another id and link: the one of its date that is
+    shown no more, and of its title; else the only one of its date, if the title is much the same."""
+    here = {other.id for other in items}
+    left = [other for other in before if other.id not in here and item.date and other.date == item.date]
+    same = [other for other in left if other.title == item.title]
+    if not same and len(left) == 1 and SequenceMatcher(None, left[0].title, item.title).ratio() > 0.6:
+        same = left
+    return same[0] if len(same) == 1 else None
+
+
+def _fresh(account: Account, at: datetime, item: Item, count: int, known_before: bool) -> None:
+    if count == 0 and known_before:
         account.rekeyed += 1
         return
     account.expected += 1
@@ -228,14 +244,20 @@ def account_sitemaps(steps: Steps, told: Sequence[Told], feeds: Sequence[str] = 
     """
     account = Account(versions=len(steps))
     listed: dict[str, list[str]] = {}
+    entries: dict[str, list[Item]] = {}
     seen: set[str] = set()
     before: set[str] = set()
     missing: set[str] = set()
     watching = False
     for (at, bodies), now in zip(steps, told, strict=True):
         for name, body in bodies.items():
-            found = [item.link for item in read_items(body)] if name in feeds else read_locs(body)
-            listed[name] = found
+            if name in feeds:
+                items = read_items(body)
+                # A page of an entry that is known under another address is none that is new.
+                seen |= {item.link for item in items if former(item, entries.get(name, ()), items)}
+                entries[name], listed[name] = items, [item.link for item in items]
+            else:
+                listed[name] = read_locs(body)
         here = {url for urls in listed.values() for url in urls}
         account.failed_reads += bool(now.problems)
         _new_urls(account, at, here - seen if watching else set(), now)

@@ -34,8 +34,13 @@ FEEDS = """anac-atom anac-json anac-rss anthropic-news bbc-education bbc-england
 REKEYED = {
     "feed-anac-atom": "put urn:uuid: before the address that was the id of every entry",
     "feed-piasnews": "gives an article a new id when it finds it again",
+    "feed-paper-philstar": "has the headline in id and link, and edits it",
+    "zhaoqi-atom": "moved to another host, and later to other paths",
+    "feed-lab-cohere-blog": "wrote /blog/blog/ for a while",
+    "feed-lab-mistral-news": "ends every link with a slash, one day to the next",
 }
-"""Feeds whose entries come back under another id on the same link, which makes no article new."""
+"""Feeds whose entries come back under another id on the same link, or with the same headline and date, which makes no
+article new."""
 
 SITEMAPS = """sitemap-1games-io sitemap-easemate sitemap-fotor sitemap-heygen sitemap-imagine sitemap-invideo
     sitemap-wavespeed cemantix-sitemap cemantix-news-sitemap zhaoqi-baidusitemap zhaoqi-post-sitemap zhaoqi-sitemap
