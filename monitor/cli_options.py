@@ -67,7 +67,7 @@ def set_up_logging(*, verbose: bool, quiet: bool) -> None:
     """Logs go to stderr: warnings, with -v everything, with -q errors."""
     level = logging.DEBUG if verbose else logging.ERROR if quiet else logging.WARNING
     logging.basicConfig(stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(message)s")
-    for noisy in ("asyncio", "alembic", "aiohttp"):
+    for noisy in ("asyncio", "httpx", "alembic", "aiohttp"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
 
 

@@ -21,7 +21,7 @@ from monitor.core.decode import BOMB_BYTES, BOMB_RATIO, CappedInflate
 from monitor.core.http import Failure, Redirect, Reply, Validators, conditional_headers
 from monitor.guard import PERMIT, allowed_by_name
 from monitor.network import Network, is_answer
-from monitor.transport import Answer, Resolver, Transport, TransportFailure
+from monitor.transport import AiohttpTransport, Answer, Resolver, TransportFailure
 from monitor.turns import Turns
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -94,7 +94,7 @@ class Fetcher:
     def __init__(self, policy: FetchPolicy) -> None:
         self.policy = policy
         self._turns = Turns(policy.total)
-        self._transports: dict[tuple[bool, str | None, float], Transport] = {}
+        self._transports: dict[tuple[bool, str | None, float], AiohttpTransport] = {}
         self._resolver = Resolver(policy.total)
         self._tls = _tls()
         self.network = Network()
@@ -245,11 +245,11 @@ class Fetcher:
             wire_bytes=body.wire,
         )
 
-    def _transport(self, policy: FetchPolicy) -> Transport:
+    def _transport(self, policy: FetchPolicy) -> AiohttpTransport:
         key = (not policy.allow_private_networks, policy.proxy, policy.connect_timeout)
         transport = self._transports.get(key)
         if transport is None:
-            transport = self._transports[key] = Transport(
+            transport = self._transports[key] = AiohttpTransport(
                 guarded=key[0], proxy=key[1], connect_timeout=key[2], tls=self._tls, resolver=self._resolver
             )
         return transport

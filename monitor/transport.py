@@ -1,8 +1,8 @@
-"""Requests over aiohttp's connections, byte for byte.
+"""httpx's transport interface over aiohttp's connections.
 
-Of a client's work (redirects, cookies, auth, codings, trying again) none is wanted here: request targets go out as
-published, bodies come in raw, no cookie is kept, no proxy is taken from the environment, and every error has one of
-`core.http.Failure`'s kinds.
+httpx's own pool does not scale to hundreds of hosts; aiohttp's does. This is the seam between the two: requests and
+responses are httpx's, sockets are aiohttp's. Request targets go out byte for byte, bodies come in raw, no cookie is
+kept, no proxy is taken from the environment, and every error has one of `core.http.Failure`'s kinds.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import re
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from string import punctuation
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
 import aiohttp
+import httpx
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from monitor.core.address import Address
+from monitor.core.address import Address, address_of
 from monitor.guard import BLOCKED, PERMIT, guarded_socket, open_socket
 
 MAX_HEADER_LINE = 65_536
@@ -32,7 +34,7 @@ KEEP_ALIVE = 5.0
 """Seconds that an idle connection is kept: enough for the files of one tree, few enough for thousands of hosts."""
 
 
-class TransportFailure(Exception):  # noqa: N818 - a failure, told as such
+class TransportFailure(httpx.TransportError):
     """A connection that did not work out. `kind` is one of `core.http.Failure`'s."""
 
     def __init__(self, kind: str, message: str) -> None:
@@ -76,23 +78,23 @@ def _look_up(host: str, port: int, family: int) -> list[tuple[int, int, str]]:
     return found
 
 
-class Answer:
-    """The head of a response. `headers` have lower-case names; `read` gives the body."""
-
-    __slots__ = ("_host", "_response", "headers", "status")
+class _Body(httpx.AsyncByteStream):
+    """A body as it comes, still encoded."""
 
     def __init__(self, response: aiohttp.ClientResponse, host: str) -> None:
-        self.status = response.status
-        self.headers = _fields(response.raw_headers)
         self._response = response
         self._host = host
 
     async def read(self) -> bytes:
-        """The next bytes of the body, still encoded; empty at its end. Raises TransportFailure where it breaks off."""
+        """The next bytes; empty at the end. Raises TransportFailure where it breaks off."""
         try:
             return await self._response.content.readany()
         except Exception as error:
             raise failure_of(error, self._host) from error
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while chunk := await self.read():
+            yield chunk
 
     def close(self) -> None:
         """Give the connection back where the body was read to its end; else close it: the rest is not wanted."""
@@ -100,6 +102,29 @@ class Answer:
             self._response.release()
         else:
             self._response.close()
+
+    async def aclose(self) -> None:
+        self.close()
+
+
+class Answer:
+    """The head of a response. `headers` have lower-case names; `read` gives the body."""
+
+    __slots__ = ("_body", "headers", "status")
+
+    def __init__(self, response: httpx.Response) -> None:
+        assert isinstance(response.stream, _Body)
+        self.status = response.status_code
+        self.headers = _fields(response.headers.raw)
+        self._body = response.stream
+
+    async def read(self) -> bytes:
+        """The next bytes of the body, still encoded; empty at its end. Raises TransportFailure where it breaks off."""
+        return await self._body.read()
+
+    def close(self) -> None:
+        """The rest of the body is not wanted."""
+        self._body.close()
 
 
 SINGLE = frozenset(
@@ -126,7 +151,7 @@ def _fields(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return names
 
 
-class Transport:
+class AiohttpTransport(httpx.AsyncBaseTransport):
     """One pool of connections; `guarded` lets it connect to public addresses only."""
 
     def __init__(
@@ -171,30 +196,51 @@ class Transport:
         return self._session
 
     async def send(self, method: str, to: Address, headers: Mapping[str, str], content: bytes | None) -> Answer:
-        """Send one request; returns once the head of the answer is there. Raises TransportFailure."""
-        fields = [(name, value.encode(errors="replace").decode("utf-8")) for name, value in headers.items()]
+        """Send one request; returns once the head of the answer is there. Raises TransportFailure.
+
+        The transport is called directly: of a client's work (cookies, auth, redirects, codings) we want none.
+        """
+        fields = [(name.encode(), value.encode(errors="replace")) for name, value in headers.items()]
         if to.userinfo is not None:
-            fields.append(("authorization", "Basic " + b64encode(unquote_to_bytes(to.userinfo)).decode()))
+            fields.append((b"authorization", b"Basic " + b64encode(unquote_to_bytes(to.userinfo))))
+        request = httpx.Request(method, _url_of(to), headers=fields, content=content, extensions={"address": to})
+        return Answer(await self.handle_async_request(request))
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send one request; its extension ``address``, where there is one, says what goes out byte for byte."""
+        to: Address = request.extensions.get("address") or address_of(str(request.url))
         host = f"[{to.host}]" if ":" in to.host else to.host
         try:
             response = await self._open().request(
-                method,
+                request.method,
                 # The target as the path: taken apart, an empty query would be lost.
                 yarl.URL.build(scheme=to.scheme, host=host, port=to.port, path=to.target, encoded=True),
-                headers=fields,
-                data=content or None,
+                headers=[(k, v) for k, v in request.headers.multi_items() if k not in ("host", "content-length")],
+                data=await request.aread() or None,
                 allow_redirects=False,
                 proxy=self._proxy,
             )
         except Exception as error:
             raise failure_of(error, to.host, self._proxy is not None) from error
-        return Answer(response, to.host)
+        return httpx.Response(
+            response.status, headers=list(response.raw_headers), stream=_Body(response, to.host), request=request
+        )
 
     async def aclose(self) -> None:
         """Close every connection."""
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+@lru_cache(maxsize=4096)
+def _url_of(to: Address) -> httpx.URL:
+    """httpx's name for an address. What it cannot hold of a target stays out of it: the address itself goes out."""
+    host = f"[{to.host}]" if ":" in to.host else to.host
+    try:
+        return httpx.URL(scheme=to.scheme, host=host, port=to.port, raw_path=to.target.encode())
+    except (httpx.InvalidURL, ValueError):
+        return httpx.URL(scheme=to.scheme, host="host.invalid", port=to.port, path="/")
 
 
 _ERRNO = {
