@@ -31,6 +31,9 @@ LONGEST_SLEEP = 5.0
 NOTED_EVERY = 50
 """Deliveries of a lane that are noted together: at most so many are repeated after a crash."""
 
+NOTED_SECONDS = 0.25
+"""How long deliveries to a slow endpoint may go without being noted."""
+
 _wait = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)
 
 
@@ -142,7 +145,9 @@ class Deliverer:
     async def _lane(self, gate: asyncio.Semaphore, sink: Sink, lane: list[Pending], tally: Tally) -> None:
         """Events to one endpoint, in order, of one site or of all; the first that fails holds the rest back."""
         done: list[int] = []
+        loop = asyncio.get_running_loop()
         async with gate:
+            noted_at = loop.time()
             try:
                 while lane:
                     now = self._clock()
@@ -159,8 +164,10 @@ class Deliverer:
                     del lane[: len(items)]
                     done += [item.seq for item in items]
                     tally.delivered += len(items)
-                    if len(done) >= NOTED_EVERY or sink.memory is not None:
+                    late = loop.time() - noted_at > NOTED_SECONDS
+                    if late or len(done) >= NOTED_EVERY or sink.memory is not None:
                         await self._note(sink, done)
+                        noted_at = loop.time()
             finally:
                 await self._note(sink, done)  # also when cancelled: what was sent is not sent again
 

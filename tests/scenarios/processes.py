@@ -11,11 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from standardwebhooks.webhooks import Webhook
 
 from monitor.newsroom import Newsroom, serve_in_thread
 
@@ -59,10 +61,16 @@ def live(room: Newsroom) -> Iterator[Newsroom]:
 
 
 class Receiver:
-    """A webhook endpoint that takes everything. `events` are in the order of arrival, repeats included."""
+    """A webhook endpoint that takes everything, or what `status` says of each request.
 
-    def __init__(self) -> None:
+    `events` are those that were taken, in the order of arrival, repeats included; `asked` counts all requests. Every
+    signature is verified.
+    """
+
+    def __init__(self, status: Callable[[], int] = lambda: 204) -> None:
         self.events: list[dict[str, Any]] = []
+        self.asked = 0
+        self.forged: list[str] = []
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -71,9 +79,17 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 event = json.loads(body)
-                assert self.headers["webhook-id"] == event["id"]
-                receiver.events.append(event)
-                self.send_response(204)
+                receiver.asked += 1
+                try:
+                    Webhook(SECRET).verify(body, dict(self.headers))
+                    assert self.headers["webhook-id"] == event["id"]
+                except Exception as error:
+                    receiver.forged.append(repr(error))
+                code = status()
+                if code < 300:
+                    receiver.events.append(event)
+                self.send_response(code)
+                self.send_header("content-length", "0")
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -97,13 +113,18 @@ class Receiver:
         self._server.server_close()
 
 
-def write_config(folder: Path, url: str, *, hook: str | None = None) -> Path:
-    """A sites.yaml of one site with short intervals; alerts go to stdout and, if given, to `hook`."""
+def write_config(
+    folder: Path, url: str, *, hook: str | None = None, more: Sequence[str] = (), data: Path | None = None
+) -> Path:
+    """A sites.yaml of one site with short intervals; alerts go to stdout and, if given, to `hook` and `more` hooks.
+
+    The database is in `data`, or beside it.
+    """
     alerts = "  - stdout: {format: jsonl}\n"
-    if hook:
-        alerts += f'  - webhook: {{url: "{hook}", secret: "{SECRET}"}}\n'
+    for each in (*([hook] if hook else []), *more):
+        alerts += f'  - webhook: {{url: "{each}", secret: "{SECRET}"}}\n'
     path = folder / "sites.yaml"
-    path.write_text(SITES.format(folder=folder, alerts=alerts, url=url))
+    path.write_text(SITES.format(folder=data or folder, alerts=alerts, url=url))
     return path
 
 
