@@ -169,7 +169,7 @@ def test_a_fault_of_our_own_is_no_mistake_in_the_configuration(
 ) -> None:
     from monitor import config
     from monitor.commands import daemon
-    from monitor.deliver import sinks
+    from monitor.deliver import endpoints
     from monitor.engine import Engine
 
     async def broken(*_: object, **__: object) -> None:
@@ -183,7 +183,7 @@ def test_a_fault_of_our_own_is_no_mistake_in_the_configuration(
         patch.setattr(Engine, "once", broken)
         with pytest.raises(ValueError, match="lost"):
             daemon.run(made, made.database, once=True, everything=False)
-    monkeypatch.setattr(sinks, "build", unusable)
+    monkeypatch.setattr(endpoints, "build", unusable)
     assert daemon.run(made, made.database, once=True, everything=False) == 2
     assert capsys.readouterr().err == "monitor: an extra is not installed\n"
 

@@ -74,7 +74,12 @@ def test_eight_rounds_killed_at_random_moments(tmp_path: Path, room: Newsroom) -
     published: list[str] = []
     # The good one fails at first; the other one always does.
     answers = chain([503], repeat(204))
-    with live(room), Receiver(lambda: next(answers)) as good, Receiver(lambda: 500) as bad:
+
+    def slowly() -> int:
+        time.sleep(0.02)  # so that kills fall between two deliveries of many
+        return next(answers)
+
+    with live(room), Receiver(slowly) as good, Receiver(lambda: 500) as bad:
         config = write_config(tmp_path, room.url, hook=good.url, more=[bad.url])
         with Monitor(config) as monitor:
             until(lambda: settled(database), "the baseline")
