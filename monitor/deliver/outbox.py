@@ -31,7 +31,7 @@ LONGEST_SLEEP = 5.0
 NOTED_EVERY = 50
 """Deliveries of a lane that are noted together: at most so many are repeated after a crash."""
 
-NOTED_SECONDS = 0.25
+NOTED_SECONDS = 0.1
 """How long deliveries to a slow endpoint may go without being noted."""
 
 _wait = wait_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT) + wait_random(0, FIRST_WAIT)

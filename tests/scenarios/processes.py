@@ -200,6 +200,12 @@ def until(true: Callable[[], object], what: str, seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+def until_asked(room: Newsroom) -> None:
+    """Wait for a request from now on."""
+    before = len(room.requests)
+    until(lambda: len(room.requests) > before, "the first request of a daemon")
+
+
 def read(database: Path, query: str) -> list[tuple[Any, ...]]:
     """Rows of a database that another process may be writing; none while it has no tables."""
     connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)

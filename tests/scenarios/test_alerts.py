@@ -17,7 +17,17 @@ from pathlib import Path
 import pytest
 
 from monitor.newsroom import Newsroom
-from tests.scenarios.processes import Monitor, Receiver, live, log_of, read, settled, until, write_config
+from tests.scenarios.processes import (
+    Monitor,
+    Receiver,
+    live,
+    log_of,
+    read,
+    settled,
+    until,
+    until_asked,
+    write_config,
+)
 from tests.test_cli import monitor as command
 
 pytestmark = pytest.mark.slow
@@ -74,7 +84,12 @@ def test_eight_rounds_killed_at_random_moments(tmp_path: Path, room: Newsroom) -
     published: list[str] = []
     # The good one fails at first; the other one always does.
     answers = chain([503], repeat(204))
-    with live(room), Receiver(lambda: next(answers)) as good, Receiver(lambda: 500) as bad:
+
+    def slowly() -> int:
+        time.sleep(0.02)  # so that kills fall between two deliveries of many
+        return next(answers)
+
+    with live(room), Receiver(slowly) as good, Receiver(lambda: 500) as bad:
         config = write_config(tmp_path, room.url, hook=good.url, more=[bad.url])
         with Monitor(config) as monitor:
             until(lambda: settled(database), "the baseline")
@@ -82,8 +97,7 @@ def test_eight_rounds_killed_at_random_moments(tmp_path: Path, room: Newsroom) -
             until(monitor.ended, "the workers of a killed daemon end")
         for _ in range(ROUNDS):
             with Monitor(config) as monitor:
-                before = len(room.requests)
-                until(lambda seen=before: len(room.requests) > seen, "the first request of a daemon")
+                until_asked(room)
                 for _ in range(PAGES):
                     time.sleep(chance.uniform(0.0, 0.05))
                     published.append(room.publish().url)
@@ -91,6 +105,7 @@ def test_eight_rounds_killed_at_random_moments(tmp_path: Path, room: Newsroom) -
                 monitor.kill()
                 until(monitor.ended, "the workers of a killed daemon end")
         with Monitor(config) as monitor:
+            until_asked(room)
             wanted = set(published)
             until(lambda: wanted <= {e["subject"] for e in good.events}, "every page at the good endpoint", 60.0)
             mine = f"SELECT 1 FROM delivery WHERE endpoint = 'webhook {good.url}'"
@@ -149,6 +164,7 @@ def test_a_full_disk_ends_it_with_a_sentence_and_loses_nothing(
             assert "Traceback" not in monitor.stderr
         (small_disk / "ballast").unlink()
         with Monitor(config) as monitor:
+            until_asked(room)
             until(lambda: set(published) <= {e["subject"] for e in receiver.events}, "all news", 60.0)
             until(lambda: not read(database, "SELECT 1 FROM delivery"), "an empty outbox")
             monitor.process.terminate()
@@ -174,6 +190,7 @@ def test_a_database_that_another_process_locks_ends_it_with_a_sentence_and_loses
         other.rollback()
         other.close()
         with Monitor(config) as monitor:
+            until_asked(room)
             until(lambda: set(published) <= {e["subject"] for e in receiver.events}, "all news")
             second = command("run", "--once", cwd=tmp_path)
             assert second.returncode == 1

@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 from monitor.newsroom import Newsroom
-from tests.scenarios.processes import Monitor, Receiver, baselines, live, log_of, read, settled, until, write_config
+from tests.scenarios.processes import (
+    Monitor,
+    Receiver,
+    baselines,
+    live,
+    log_of,
+    read,
+    settled,
+    until,
+    until_asked,
+    write_config,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -22,12 +33,6 @@ KILLS = 20
 @pytest.fixture
 def room() -> Newsroom:
     return Newsroom(seed=11, old_pages=60, start=datetime.now(UTC))
-
-
-def until_asked(room: Newsroom) -> None:
-    """Wait for a request from now on."""
-    before = len(room.requests)
-    until(lambda: len(room.requests) > before, "the first request of a daemon")
 
 
 def test_kill_at_twenty_random_moments_loses_no_event(tmp_path: Path, room: Newsroom) -> None:
