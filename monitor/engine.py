@@ -91,6 +91,11 @@ class Engine:
         self._lanes: dict[int, Lane] = {}
         self._pause = ROUND
 
+    @property
+    def runtime(self) -> Runtime:
+        """The parts that the engine works with."""
+        return self._run
+
     async def use(self, config: Config) -> None:
         """Take a configuration into force, at the start and on a reload. Raises UnusableConfigError if it cannot be."""
         run = self._run
@@ -166,7 +171,7 @@ class Engine:
 
         def choose(connection: Connection) -> list[SourceRow]:
             every = source_store.all_sources(connection)
-            ready = [s for s in every if everything or s.next_at <= now]
+            ready = [s for s in every if (everything and s.next_at < source_store.NEVER) or s.next_at <= now]
             return [s for s in ready if (s.retry_at or 0.0) <= now and not (everything and s.state == "gone")]
 
         todo = await self._run.db.run(choose)

@@ -77,7 +77,7 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
     if row.schedule:
         decision = schedule.decide(schedule.loads(row.schedule), datetime.fromtimestamp(row.last_at or now, UTC))
         rate, delay, risk = round(decision.mean_rate, 3), round(decision.delay, 1), round(decision.risk, 6)
-    if row.last_at is not None:
+    if row.last_at is not None and row.next_at < source_store.NEVER:
         interval = round(row.next_at - row.last_at, 1)
     return {
         "site": row.site,
@@ -92,7 +92,7 @@ def source_data(row: SourceRow, files: int, pages: int, now: float) -> dict[str,
         "interval_seconds": interval,
         "expected_delay_seconds": delay,
         "overflow_risk": risk,
-        "next_poll": when(row.next_at),
+        "next_poll": when(row.next_at) if row.next_at < source_store.NEVER else None,
         "reason": row.reason,
         "failures": row.failures,
         "failing_since": when(row.failing_since_at),
@@ -151,7 +151,7 @@ def status(url: str, *, as_json: bool) -> None:
             span(item["interval_seconds"]) if item["interval_seconds"] is not None else "",
             span(item["expected_delay_seconds"]) if item["expected_delay_seconds"] is not None else "",
             f"{item['overflow_risk']:.2g}" if item["overflow_risk"] is not None else "",
-            "now" if row.next_at <= now else f"in {span(row.next_at - now)}",
+            _next(row, now),
             clean(row.last_error or ""),
         )
     out = console()
@@ -163,6 +163,12 @@ def status(url: str, *, as_json: bool) -> None:
         out.print(clean(f"{name} is disabled, nothing is sent to it: {reason}"))
     for endpoint, state, count, error in waiting:
         out.print(clean(f"{count} deliveries {state} for {endpoint}" + (f": {error}" if error else "")))
+
+
+def _next(row: SourceRow, now: float) -> str:
+    if row.next_at >= source_store.NEVER:
+        return "by hand"
+    return "now" if row.next_at <= now else f"in {span(row.next_at - now)}"
 
 
 def explain(url: str, subject: str, *, as_json: bool) -> bool:

@@ -146,7 +146,7 @@ def read_listing(
     fast = read_lines(peeled.data) if whole else None
     kept = None
     if fast is not None:
-        kept, sitemap = _Pages(scope).plain(fast), Sitemap("urlset", url, (), complete=True)
+        kept, sitemap = Pages(scope).plain(fast), Sitemap("urlset", url, (), complete=True)
     else:
         sitemap = parse_sitemap(peeled.data, url, whole=whole)
     read = compare_listing(
@@ -164,10 +164,10 @@ def compare_listing(
     quiet: bool,
     watched: frozenset[int] = frozenset(),
     want: Wanted = EVERY_CHANGE,
-    kept: _Pages | None = None,
+    kept: Pages | None = None,
 ) -> ListingRead:
     """`read_listing` of a document that is parsed; `kept` are its pages where they were read faster than its rows."""
-    kept = kept or _Pages(scope).rows(sitemap.rows)
+    kept = kept or Pages(scope).rows(sitemap.rows)
     news = [row.news for row in sitemap.rows if row.news is not None and not row.child]
     read = ListingRead(
         digest="",
@@ -203,7 +203,7 @@ def _within_days(dates: list[datetime]) -> bool:
     return dates[-(len(dates) // 20) - 1] - dates[len(dates) // 20] <= NEWS_SPAN
 
 
-class _Pages:
+class Pages:
     """The site's pages among the rows of a document: one line each, of the first row that names it."""
 
     def __init__(self, scope: Scope) -> None:
@@ -217,7 +217,7 @@ class _Pages:
         self.filtered = 0
         self._origins: dict[str, bool] = {}  # rows are many, hosts few
 
-    def plain(self, found: PlainLines) -> _Pages:
+    def plain(self, found: PlainLines) -> Pages:
         """Of the lines of `read_lines`."""
         lines = found.text[:-1].split("\n")
         urls = found.text[:-1].replace("\t", "\n").split("\n")[::2]
@@ -233,7 +233,7 @@ class _Pages:
             self._take(url, line, seen)
         return self
 
-    def rows(self, rows: Sequence[Row]) -> _Pages:
+    def rows(self, rows: Sequence[Row]) -> Pages:
         """Of parsed rows."""
         self.count = len(rows)
         seen: set[str] = set()
@@ -293,7 +293,7 @@ def _text(text: str | None) -> str:
     return " ".join(text.split()) if text else ""
 
 
-def _first(read: ListingRead, kept: _Pages, *, quiet: bool, watched: frozenset[int]) -> ListingRead:
+def _first(read: ListingRead, kept: Pages, *, quiet: bool, watched: frozenset[int]) -> ListingRead:
     """The first read of a document: all its pages are new."""
     numbers = page_ids(kept.keys)
     told: Sequence[int] = range(len(numbers))
@@ -309,7 +309,7 @@ def _first(read: ListingRead, kept: _Pages, *, quiet: bool, watched: frozenset[i
 
 def _compare(
     read: ListingRead,
-    kept: _Pages,
+    kept: Pages,
     old: list[str],
     *,
     former: Scope,
@@ -363,13 +363,13 @@ def _compare(
     )
 
 
-def _added_to(old: list[str], replaced: set[str], kept: _Pages, fresh: list[int]) -> tuple[list[str], list[str]]:
+def _added_to(old: list[str], replaced: set[str], kept: Pages, fresh: list[int]) -> tuple[list[str], list[str]]:
     """The listing before with what a partial read adds to it, and its keys."""
     lines = [line for line in old if line not in replaced] + [kept.lines[place] for place in fresh]
     return lines, [page_key(line.partition("\t")[0]) for line in lines]
 
 
-def _handed_out(kept: _Pages, changed: list[tuple[int, int, Line]], want: Wanted) -> list[tuple[int, int, Line]]:
+def _handed_out(kept: Pages, changed: list[tuple[int, int, Line]], want: Wanted) -> list[tuple[int, int, Line]]:
     """All headlines that changed, and of lastmods what will be looked at."""
     titles: list[tuple[int, int, Line]] = []
     lastmods: list[tuple[int, int, Line]] = []
@@ -383,7 +383,7 @@ def _handed_out(kept: _Pages, changed: list[tuple[int, int, Line]], want: Wanted
     return titles + lastmods
 
 
-def _movement(kept: _Pages, old: list[str], arrived: int, moved: int) -> Movement:
+def _movement(kept: Pages, old: list[str], arrived: int, moved: int) -> Movement:
     """How the lastmods of the known pages moved."""
     top = 0
     if moved >= BULK_FLOOR:

@@ -340,15 +340,10 @@ def _is_stored(read: _Read, number: int) -> bool:
 
 
 def _surge(read: _Read, count: int, urls: list[str], usual: int) -> Draft:
-    return Draft(
-        "source.surge",
-        read.document.url,
-        {
-            "site": read.rules.site,
-            "url": read.document.url,
-            "found_in": found_in(read.kind, read.document.url),
-            "count": count,
-            "sample": urls[:20],
-            "usual": usual,
-        },
-    )
+    return surge_event(read.rules.site, read.kind, read.document.url, count, urls, usual)
+
+
+def surge_event(site: str, kind: str, url: str, count: int, urls: list[str], usual: int) -> Draft:
+    """The `source.surge` event of a document."""
+    data = {"site": site, "url": url, "found_in": found_in(kind, url)}
+    return Draft("source.surge", url, data | {"count": count, "sample": urls[:20], "usual": usual})

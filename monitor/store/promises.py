@@ -23,6 +23,7 @@ from monitor.core.promises import Promise, Reading, State
 from monitor.store.listings import listing_documents
 from monitor.store.pages import SPEAKS, chunks, upsert
 from monitor.store.schema import document, promise, sighting, source
+from monitor.store.sources import NEVER
 
 
 def open_promises(connection: Connection, site_id: int, promises: Sequence[Promise]) -> None:
@@ -161,6 +162,7 @@ def read_now(connection: Connection, site_id: int, kind: str, due_at: float, now
             source.c.failures == 0,
             source.c.last_at < due_at,
             source.c.next_at > now,
+            source.c.next_at < NEVER,
             (source.c.retry_at.is_(None)) | (source.c.retry_at <= now),
         )
         .values(next_at=now, reason="a coverage promise has fallen due")

@@ -19,6 +19,10 @@ INDEX = "index "
 """The origin of a news sitemap that stands behind an index is this and the address of the tree's root."""
 
 
+NEVER = 32503680000.0
+"""The year 3000: when a source that is filled by hand is polled next."""
+
+
 @dataclass(frozen=True, slots=True)
 class SiteRow:
     """A site as stored. Instants in seconds since the epoch."""
