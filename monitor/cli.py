@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from monitor import cli_import, cli_report
+from monitor import cli_crawl, cli_import, cli_report
 from monitor.cli_options import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -33,6 +33,7 @@ app = typer.Typer(
 app.add_typer(cli_report.report_app, name="report")
 app.add_typer(cli_import.import_app, name="import")
 app.command()(cli_report.simulate)
+app.command()(cli_crawl.crawl)
 
 
 def main() -> NoReturn:

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from monitor import discover_site as discovery
-from monitor.commands.daemon import fetch_policy, warn_unused
+from monitor.commands.daemon import fetch_policy
 from monitor.commands.tables import clean, console, print_json
 from monitor.config import Config, Settings, Site
 from monitor.config_types import web_url
@@ -70,7 +70,6 @@ def discovered_data(result: Discovered) -> dict[str, Any]:
 
 def check(config: Config, *, as_json: bool) -> int:
     """Read each source of the configuration once; returns the exit code: 1 where one does not work."""
-    warn_unused(config)
     trials = asyncio.run(_try_all(config))
     if as_json:
         print_json([{"site": t.site, "ok": t.found.ok} | asdict(t.found) for t in trials])
