@@ -63,3 +63,17 @@ class Twins:
 def _bare(origin: str) -> str:
     """An origin without scheme and ``www.``."""
     return origin.partition("://")[2].removeprefix("www.")
+
+
+def twins_of(url: str) -> tuple[str, ...]:
+    """The addresses that differ from a page's only in a trailing slash, in http and https, or in ``www.``."""
+    scheme, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    other = {"http": "https", "https": "http"}.get(scheme)
+    if other is None or "?" in rest or "#" in rest:
+        return ()
+    twin = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
+    found = [f"{other}://{host}/{path}", f"{scheme}://{twin}/{path}", f"{other}://{twin}/{path}"]
+    if path:
+        found.append(url[:-1] if path.endswith("/") else f"{url}/")
+    return tuple(found)
