@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from monitor.core.listing import _Pages
+from monitor.core.listing import Pages
 from monitor.core.reconcile import Scope
 from monitor.core.sitemap import parse_sitemap
 from monitor.core.sitemap_lines import read_lines
@@ -36,7 +36,7 @@ def agrees(data: bytes) -> bool:
     if found.origin is not None:
         assert all(row.url.startswith(f"{found.origin}/") for row in sitemap.rows)
     # Rows made of lines are the rows that were parsed.
-    pages = _Pages(Scope(frozenset({"h.example"}))).plain(found)
+    pages = Pages(Scope(frozenset({"h.example"}))).plain(found)
     unique: dict[str, Row] = {}
     for row in sitemap.rows:
         unique.setdefault(page_key(row.url), row)
