@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from monitor import cli_alerts, cli_import, cli_init, cli_report
+from monitor import cli_alerts, cli_crawl, cli_import, cli_init, cli_report
 from monitor.cli_options import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -37,6 +37,7 @@ app.add_typer(cli_import.import_app, name="import")
 app.add_typer(cli_import.export_app, name="export")
 app.command()(cli_init.init)
 app.command()(cli_report.simulate)
+app.command()(cli_crawl.crawl)
 
 
 def main() -> NoReturn:

@@ -20,6 +20,7 @@ from monitor import faults
 from monitor.config import Config, Site
 from monitor.core.health import Outcome
 from monitor.core.reconcile import when
+from monitor.crawl import Visit, crawl_site, start_of
 from monitor.deliver import endpoints as endpoint_kinds
 from monitor.deliver.outbox import Deliverer, Tally
 from monitor.fetch import Fetcher, FetchPolicy
@@ -117,6 +118,8 @@ class Engine:
             for site in config.sites:
                 row = rows[site.name]
                 named = [(kind, url, "config") for kind, urls in configured(site) for url in urls or ()]
+                if (start := start_of(site)) is not None:
+                    named.append(("crawl", start, "config"))
                 rested = source_store.sync_sources(connection, row.id, named, now, origins="config")
                 listed = [kind for kind, urls in configured(site) if urls is not None]
                 source_store.rest_discovered(connection, row.id, listed)
@@ -353,6 +356,9 @@ class Engine:
         try:
             if source.kind == "feed":
                 return await poll_feed(self._run, source, document)
+            if source.kind == "crawl":
+                outcome, _visit = await crawl_site(self._run, self._robots, source)
+                return outcome
             return await poll_tree(self._run, source, everything=everything)
         except Exception as fault:
             if isinstance(faults.cause(fault), StoreError):
@@ -407,6 +413,14 @@ class Engine:
     async def _discover(self, site: Site) -> str | None:
         self._progress(f"looking for feeds and sitemaps of {site.url}")
         return await find_sources(self._run, site)
+
+    async def crawl(self, site: str) -> tuple[Outcome, Visit | None]:
+        """Crawl a site now. LookupError: the configuration names no section of it to crawl."""
+        rows = await self._run.db.run(source_store.all_sources)
+        own = [row for row in rows if row.site == site and row.kind == "crawl" and row.next_at < source_store.NEVER]
+        if not own:
+            raise LookupError(f"{site} has no `crawl:` in the configuration; name its sections there")
+        return await crawl_site(self._run, self._robots, own[0], say=self._progress)
 
     async def deliver(self) -> Tally:
         """One delivery attempt of what is pending."""

@@ -25,7 +25,8 @@ from monitor.core.decode import decode
 from monitor.core.feed import reread_feed
 from monitor.core.feed_marks import pack, unpack
 from monitor.core.listing import ListingRead, read_listing
-from monitor.core.page import PageFacts, read_page
+from monitor.core.markup import is_html
+from monitor.core.page import PageFacts, page_links, read_page
 from monitor.core.sitemap import parse_sitemap
 from monitor.core.sitemap_lines import read_lines
 from monitor.model import Feed, NotAFeed, NotASitemap, Problem, Sitemap
@@ -90,6 +91,12 @@ def _listing(data: bytes, url: str, facts: dict[str, Any]) -> ListingRead | str 
 
 def _page(data: bytes, url: str, content_type: str | None) -> PageFacts:
     return read_page(decode(data).data, url=url, content_type=content_type)
+
+
+def _links(data: bytes, url: str, content_type: str | None) -> tuple[PageFacts, tuple[str, ...]]:
+    body = decode(data).data
+    links = page_links(body, url=url, content_type=content_type) if is_html(body, content_type) else ()
+    return read_page(body, url=url, content_type=content_type), links
 
 
 class _Process(ForkServerProcess):
@@ -166,6 +173,10 @@ class ParsePool:
     async def page(self, data: bytes, url: str, content_type: str | None) -> PageFacts:
         """`read_page` in a worker. Raises ParseCrash."""
         return await self._call(_page, data, url, content_type)
+
+    async def links(self, data: bytes, url: str, content_type: str | None) -> tuple[PageFacts, tuple[str, ...]]:
+        """`read_page` and `page_links` in a worker. Raises ParseCrash."""
+        return await self._call(_links, data, url, content_type)
 
     async def _call(self, function: Callable[..., T], *args: Any) -> T:
         if self._pool is None:

@@ -96,7 +96,7 @@ def test_a_named_site_takes_what_its_hosts_would_not_tell(folder: Path) -> None:
         ("none.txt", None, 2, "No such file"),
         ("empty.txt", b"", 1, "no column of it holds http or https addresses"),
         ("words.csv", b"a,b\n1,2\n", 1, "no column of it holds http or https addresses (a, b)"),
-        ("cut.gz", gzip.compress(b"https://one.example/a\n" * 99)[:-9], 1, "is damaged"),
+        ("cut.gz", gzip.compress(b"https://one.example/a\n" * 99, mtime=0)[:-9], 1, "is damaged"),
         ("other.txt", b"https://three.example/a\n", 1, "nothing was imported"),
         ("binary", bytes(range(256)) * 9, 1, "no column of it holds"),
     ],

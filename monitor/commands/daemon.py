@@ -54,16 +54,8 @@ def spare_collector() -> None:
     gc.freeze()
 
 
-def warn_unused(config: Config) -> None:
-    """Say which keys this version reads and checks but does not act on: silence would look like consent."""
-    for site in config.sites:
-        if site.crawl is not None:
-            print(f"monitor: {site.name}: `crawl` is checked, but this version does not crawl", file=sys.stderr)  # noqa: T201
-
-
 def run(config: Config, database: str, *, once: bool, everything: bool, quiet: bool = False) -> int:
     """Run the daemon, or one pass; returns the exit code. Raises StoreError where the database cannot be used."""
-    warn_unused(config)
     with Database(database) as db:
         try:
             if once:

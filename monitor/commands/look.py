@@ -11,10 +11,16 @@ from typing import Any
 from rich.table import Table
 
 from monitor import discover_site as discovery
-from monitor.commands.daemon import fetch_policy, warn_unused
+from monitor.commands.daemon import fetch_policy
 from monitor.commands.tables import clean, console, print_json
 from monitor.config import Config, Settings, Site
 from monitor.config_types import web_url
+from monitor.core.decode import decode
+from monitor.core.frontier import section_urls
+from monitor.core.http import describe
+from monitor.core.page import page_links
+from monitor.core.robots import parse_robots
+from monitor.core.url import absolute
 from monitor.discover_site import Discovered, Found
 from monitor.fetch import Fetcher, FetchPolicy
 
@@ -70,7 +76,6 @@ def discovered_data(result: Discovered) -> dict[str, Any]:
 
 def check(config: Config, *, as_json: bool) -> int:
     """Read each source of the configuration once; returns the exit code: 1 where one does not work."""
-    warn_unused(config)
     trials = asyncio.run(_try_all(config))
     if as_json:
         print_json([{"site": t.site, "ok": t.found.ok} | asdict(t.found) for t in trials])
@@ -96,6 +101,8 @@ async def _try_site(fetcher: Fetcher, site: Site) -> list[Trial]:
         discovery.try_sitemap(fetcher, _policy(site.source_settings(url)), url, "sites.yaml")
         for url in (*(site.sitemaps or ()), *(site.news_sitemaps or ()))
     ]
+    if site.crawl is not None:
+        jobs += [_try_section(fetcher, site, url) for url in section_urls(site.crawl.sections, site.url)]
     found = list(await asyncio.gather(*jobs))
     if site.feeds is None or site.sitemaps is None:
         result = await discovery.discover(site.url, fetcher=fetcher, policy=_policy(site.settings))
@@ -108,6 +115,23 @@ async def _try_site(fetcher: Fetcher, site: Site) -> list[Trial]:
             problem = "; ".join(result.problems) or "no feed and no sitemap found; name them under feeds: or sitemaps:"
             found.append(Found(site.url, "feed", "discovery", verdict=problem))
     return [Trial(site.name, f) for f in found]
+
+
+async def _try_section(fetcher: Fetcher, site: Site, url: str) -> Found:
+    """The start of a crawl: whether it can be read, and how many links it has."""
+    policy = _policy(site.settings)
+    address = absolute("/robots.txt", url) or url
+    answer = await fetcher.get(address, policy=policy, accept="text/plain, */*;q=0.5")
+    robots = parse_robots(answer.body, status=answer.status or 0, url=address)
+    if not robots.allows(url, site.user_agent):
+        return Found(url, "crawl", "sites.yaml", verdict="robots.txt does not allow it to be read")
+    reply = await fetcher.get(url, policy=policy, accept="text/html, */*;q=0.5")
+    if reply.status != 200:
+        return Found(url, "crawl", "sites.yaml", verdict=describe(reply))
+    content_type = reply.headers.get("content-type")
+    links = await asyncio.to_thread(page_links, decode(reply.body).data, url=url, content_type=content_type)
+    verdict = "ok" if links else "no link could be read there"
+    return Found(url, "crawl", "sites.yaml", size=len(links), form="html", verdict=verdict)
 
 
 def _policy(settings: Settings) -> FetchPolicy:

@@ -231,10 +231,14 @@ def explain(url: str, subject: str, *, as_json: bool) -> bool:
         for bound in answer["bounds"]:
             out.print(clean(f"  {bound['kind']:<7} {span(bound['seconds']):>5}  {bound['name']}: {bound['text']}"))
     for page in pages:
-        _print_fields(out, {k: v for k, v in page.items() if k not in ("listed", "events")})
+        _print_fields(out, {k: v for k, v in page.items() if k not in ("listed", "events", "aliases", "alike")})
         for item in page["listed"]:
             state = "listed" if item["last"] is None else f"left {item['last']}"
             out.print(clean(f"  {item['kind']} {item['url']}: since {item['first']}, {state}"))
+        for item in page["aliases"]:
+            out.print(clean(f"  also {item['url']}  ({item['evidence']})"))
+        for other in page["alike"]:
+            out.print(clean(f"  much like {other}, a page of its own: nothing proves that they are one"))
         for item in page["events"]:
             out.print(clean("  " + readable(item)))
     site = sites.get(subject)

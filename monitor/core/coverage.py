@@ -11,6 +11,8 @@ what was known before it was last read.
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +31,9 @@ LISTED_AT_MOST = 10_000
 
 PART = 50_000
 """Lines of a listing that are in hand at a time."""
+
+_HEAD = re.compile(r"^[^/\n]*+//[^/\n?#]*+(?:/[^/\n?#]*+(?=/[^\n?#]))?", re.M)
+"""An address up to its first folder, or its host where it stands in none."""
 
 JUDGED = 1 << len(KINDS)
 """The bit of a page that was judged: documents that list it again change nothing."""
@@ -170,8 +175,8 @@ def section_of(url: str, home: str) -> str:
 
     With scheme and host where the host is not `home` (``www.`` does not count).
     """
-    parts = url.split("/", 4)
-    folder = f"/{parts[3]}/" if len(parts) > 4 and parts[4] and "?" not in parts[3] else "/"
+    parts = url.partition("#")[0].partition("?")[0].split("/", 4)
+    folder = f"/{parts[3]}/" if len(parts) > 4 and parts[4] else "/"
     host = parts[2] if len(parts) > 2 else ""
     own = host.partition(":")[0].removeprefix("www.")
     return folder if own == home.removeprefix("www.") else f"{parts[0]}//{host}{folder}"
@@ -187,6 +192,8 @@ class _Work:
         self.off: dict[SourceKind, list[str]] = {}
         self.off_counts: Counter[SourceKind] = Counter()
         self.ours: dict[str, bool] = {}
+        self.ids: dict[SourceKind, list[array[int]]] = {}
+        self.combined: set[int] = set()
         self.firsts: dict[int, float] = {}
         self.dated: dict[int, tuple[str, float]] = {}
         self.twins = Twins()
@@ -206,6 +213,7 @@ class _Work:
         report = self.report
         report.union = len(self.masks)
         counted = Counter(self.masks.values())
+        self.combined = set(counted)
         report.combinations = sorted(
             ((kinds_of(mask), count) for mask, count in counted.items()), key=lambda item: (-item[1], item[0])
         )
@@ -218,20 +226,28 @@ class _Work:
             for kind, count in self.off_counts.items()
         ]
 
-    def _parts(self, kind: SourceKind) -> Iterator[tuple[Batch, Sequence[str], list[int]]]:
-        """(batch, URLs, ids) of what documents of a kind list, so many at a time that memory is bounded."""
+    def _parts(self, kind: SourceKind) -> Iterator[tuple[Batch, Sequence[str], Sequence[int]]]:
+        """(batch, URLs, ids) of what documents of a kind list, so many at a time that memory is bounded.
+
+        Ids are found once, and kept in eight bytes each.
+        """
+        kept = self.ids.setdefault(kind, [])
+        place = 0
         for batch in self.known.batches(kind):
             for start in range(0, len(batch.urls), PART):
                 urls = batch.urls[start : start + PART]
-                dates = batch.published[start : start + PART]
-                yield Batch(urls, batch.first_at, dates), urls, page_ids(page_keys(urls))
+                numbers: Sequence[int] = kept[place] if place < len(kept) else page_ids(page_keys(urls))
+                if place == len(kept):
+                    kept.append(array("Q", numbers))
+                yield Batch(urls, batch.first_at, batch.published[start : start + PART]), urls, numbers
+                place += 1
 
     def _learn(self, batch: Batch, urls: Sequence[str], numbers: Sequence[int]) -> None:
         """Since when pages without a story are known, and their dates."""
-        firsts, first_at = self.firsts, batch.first_at
-        for number in numbers:
-            if firsts.setdefault(number, first_at) > first_at:
-                firsts[number] = first_at
+        firsts, fresh = self.firsts, dict.fromkeys(numbers, batch.first_at)
+        older = {number: at for number in firsts.keys() & fresh.keys() if (at := firsts[number]) < batch.first_at}
+        firsts.update(fresh)
+        firsts.update(older)
         for url, number, date in zip(urls, numbers, batch.published, strict=False):
             if date is not None and number not in self.known.stories:
                 self.dated.setdefault(number, (url, date))
@@ -248,7 +264,6 @@ class _Work:
             before = masks.get(number, 0)
             if not before & bit:
                 masks[number] = before | bit
-                self.twins.note_many((story.url,))
                 self._section(kind, (story.url,))
 
     def _off_host(self, kind: SourceKind, url: str) -> None:
@@ -259,6 +274,11 @@ class _Work:
 
     def _add_lines(self, kind: SourceKind, urls: Sequence[str], numbers: Sequence[int]) -> None:
         bit, masks, since = BITS[kind], self.masks, self.since
+        if since is None and masks.keys().isdisjoint(numbers):  # as with nearly all files of a sitemap
+            masks.update(dict.fromkeys(numbers, bit))
+            alone = len(set(numbers)) == len(numbers)
+            self._section(kind, urls if alone else list(dict(zip(numbers, urls, strict=True)).values()))
+            return
         fresh = []
         for url, number in zip(urls, numbers, strict=True):
             before = masks.get(number, 0)
@@ -266,7 +286,6 @@ class _Work:
                 continue
             masks[number] = before | bit
             fresh.append(url)
-        self.twins.note_many(fresh)
         self._section(kind, fresh)
 
     def _first_at(self, number: int) -> float:
@@ -274,8 +293,14 @@ class _Work:
         return story.first_at if story is not None else self.firsts[number]
 
     def _section(self, kind: SourceKind, urls: Sequence[str]) -> None:
-        home = self.known.home
-        for section, count in Counter([section_of(url, home) for url in urls]).items():
+        """Count pages by section, and note what forms their addresses have."""
+        if not urls:
+            return
+        text = "\n".join(urls)
+        heads = Counter(_HEAD.findall(text))
+        self.twins.note(heads, slashed=f"{text}\n".count("/\n"), of=len(urls))
+        for head, count in heads.items():
+            section = section_of(f"{head}/x", self.known.home)
             counts = self.sections.get(section)
             if counts is None:
                 counts = self.sections[section] = dict.fromkeys(KINDS, 0)
@@ -309,7 +334,9 @@ class _Work:
         ageless = [judge for judge in judges if judge.kind in ("sitemap", "crawl")]
         for kind in ("news_sitemap", "sitemap", "crawl"):
             others = [judge for judge in ageless if judge.kind != kind]
-            if others or self.twins.possible:
+            wanted = sum({BITS[judge.kind] for judge in others})
+            lacking = any(mask & BITS[kind] and wanted & ~mask for mask in self.combined)
+            if lacking or self.twins.possible:
                 self._lacks_of_lines(kind, others)
         for lists in self.report.missing.values():
             lists.sort(key=lambda lack: (lack.first_at, lack.url))
@@ -317,17 +344,17 @@ class _Work:
 
     def _lacks_of_lines(self, kind: SourceKind, judges: Sequence[Knowing]) -> None:
         masks, stories = self.masks, self.known.stories
-        wanted = sum(BITS[judge.kind] for judge in judges)
+        wanted = sum({BITS[judge.kind] for judge in judges})
         for _batch, urls, numbers in self._parts(kind):
-            for url, number in zip(urls, numbers, strict=True):
-                mask = masks.get(number, 0)
-                if not mask or number in stories:
+            for place, mask in enumerate(map(masks.get, numbers)):
+                if mask is None:
                     continue
                 if self.twins.possible:
-                    self.twins.look(url, masks)
-                if wanted & ~mask and not mask & JUDGED and number not in self.dated:
+                    self.twins.look(urls[place], masks)
+                number = numbers[place]
+                if wanted & ~mask and not mask & JUDGED and number not in stories and number not in self.dated:
                     masks[number] = mask | JUDGED
-                    self._judge(number, mask, Story(url, self.firsts[number]), judges)
+                    self._judge(number, mask, Story(urls[place], self.firsts[number]), judges)
 
     def _judge(self, number: int, mask: int, story: Story, judges: Sequence[Knowing]) -> None:
         report, blamed = self.report, mask

@@ -5,7 +5,7 @@ They stay two pages: that they are one needs evidence (DESIGN, "URLs"). A report
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable
 from typing import Any
 
 from monitor.core.identity import page_id
@@ -25,12 +25,10 @@ class Twins:
         self.possible = False
         self._pairs: dict[tuple[str, str], str] = {}
 
-    def note_many(self, urls: Sequence[str]) -> None:
-        """Take note of addresses."""
-        self._origins.update({url[: url.find("/", 8)] for url in urls})
-        if not all(self._slash) and urls:
-            ends = {url[-1:] == "/" for url in urls}
-            self._slash = [self._slash[0] or False in ends, self._slash[1] or True in ends]
+    def note(self, heads: Iterable[str], *, slashed: int, of: int) -> None:
+        """Take note of addresses: what they begin with, and how many `of` them end with a slash."""
+        self._origins.update({head if (end := head.find("/", 8)) < 0 else head[:end] for head in heads})
+        self._slash = [self._slash[0] or slashed < of, self._slash[1] or slashed > 0]
 
     def settle(self) -> None:
         """All addresses were noted: can there be pairs among them?"""
@@ -65,3 +63,17 @@ class Twins:
 def _bare(origin: str) -> str:
     """An origin without scheme and ``www.``."""
     return origin.partition("://")[2].removeprefix("www.")
+
+
+def twins_of(url: str) -> tuple[str, ...]:
+    """The addresses that differ from a page's only in a trailing slash, in http and https, or in ``www.``."""
+    scheme, _, rest = url.partition("://")
+    host, _, path = rest.partition("/")
+    other = {"http": "https", "https": "http"}.get(scheme)
+    if other is None or "?" in rest or "#" in rest:
+        return ()
+    twin = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
+    found = [f"{other}://{host}/{path}", f"{scheme}://{twin}/{path}", f"{other}://{twin}/{path}"]
+    if path:
+        found.append(url[:-1] if path.endswith("/") else f"{url}/")
+    return tuple(found)

@@ -95,8 +95,8 @@ def _elements(text: bytes, sitemap: Sitemap) -> tuple[Any, list[Any], frozenset[
     """
     if sitemap.kind == "text":
         return None, [], frozenset()
-    # The declaration names the encoding that the bytes had before.
-    text = _XML.sub(lambda found: b"\n" * found[0].count(b"\n"), text, count=1)
+    # The declaration names the encoding that the bytes had before; blanks in its place keep what it parts asunder.
+    text = _XML.sub(lambda found: b" " + b"\n" * found[0].count(b"\n"), text, count=1)
     own = any(problem.rule == "xml.doctype" for problem in sitemap.problems)
     if not own and not is_flooded(text):
         try:

@@ -77,11 +77,12 @@ def _knowing(
     sources: Sequence[Any], documents: dict[int, list[Any]], states: dict[int, dict[str, Any]]
 ) -> list[Knowing]:
     """What each kind could know. A source that fails says nothing for now; the report is not complete then."""
-    found = []
+    found: list[Knowing] = []
     for kind in KINDS:
         mine = [row for row in sources if row.kind == kind and row.baseline_at is not None]
         if kind == "crawl":
-            found += [_crawl(row, document, states[document.id]) for row in mine for document in documents[row.id]]
+            told = (_crawl(row, document, states[document.id]) for row in mine for document in documents[row.id])
+            found += dict.fromkeys(told)  # the parts of an import say the same
         elif mine:
             read = [row.last_at for row in mine if row.last_result in GOOD]
             # While all of them fail, what they knew last is still known.
@@ -187,7 +188,8 @@ def _batches(connection: Connection, documents: Sequence[Any]) -> Callable[[Sour
                 lines += [line for removed in connection.scalars(changes) for line in unpack_lines(removed)]
             first_at = row.baseline_at if row.baseline_at is not None else row.read_at or 0.0
             urls = [line.partition("\t")[0] for line in lines]
-            yield Batch(urls, first_at, [_date(line) for line in lines] if kind == "crawl" else ())
+            dated = kind == "crawl" and not all(line.endswith("\t") for line in lines)
+            yield Batch(urls, first_at, [_date(line) for line in lines] if dated else ())
 
     return batches
 

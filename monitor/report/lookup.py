@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from monitor.core.coverage_twins import twins_of
+from monitor.core.identity import page_id
 from monitor.core.listing_pack import Line, parse_line, unpack_lines
 from monitor.core.reconcile import when
 from monitor.core.url import page_key
@@ -31,6 +33,7 @@ def page(connection: Connection, number: int, key: str) -> list[dict[str, Any]]:
         if row is None and not listed:
             continue
         url = row.url if row else listed[0]["observed_url"]
+        events = _events(connection, one.name, url)
         found.append(
             {
                 "site": one.name,
@@ -42,12 +45,41 @@ def page(connection: Connection, number: int, key: str) -> list[dict[str, Any]]:
                 "changed": when(row.changed_at) if row else None,
                 "missing_since": when(row.missing_at) if row else None,
                 "missing_reason": row.missing_reason if row else None,
+                "published": when(row.published_at) if row else None,
                 "asked": when(row.checked_at) if row else None,
                 "listed": sorted(listed, key=lambda item: item["first"] or ""),
-                "events": _events(connection, one.name, url),
+                "aliases": _aliases(url, listed, events),
+                "alike": _alike(connection, one.id, key),
+                "events": events,
             }
         )
     return found
+
+
+def _aliases(url: str, listed: Sequence[dict[str, Any]], events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The other addresses that were taken for this page, each with what says so."""
+    found: dict[str, str] = {}
+    for item in listed:
+        if item["observed_url"] != url:
+            found.setdefault(item["observed_url"], f"listed so by {item['kind']} {item['url']}: the same page key")
+    for envelope in events:
+        observed, page = envelope["data"].get("observed_url"), envelope["data"].get("page") or {}
+        if observed and observed != url:
+            found.setdefault(observed, f"listed so by {envelope['data']['found_in']['kind']}: the same page key")
+        if page.get("final_url") and page["final_url"] != url:
+            found.setdefault(page["final_url"], f"the page redirects there (seen {envelope['time']})")
+    return [{"url": other, "evidence": evidence} for other, evidence in found.items()]
+
+
+def _alike(connection: Connection, site_id: int, key: str) -> list[str]:
+    """Known pages whose addresses are much like this one's. They stay apart: nothing proves that they are one."""
+    wanted = {page_id(page_key(twin)): page_key(twin) for twin in twins_of(key)}
+    rows = connection.execute(
+        select(page_table.c.id, page_table.c.key).where(page_table.c.site_id == site_id, page_table.c.id.in_(wanted))
+    )
+    known = {row.id for row in rows if wanted[row.id] == row.key}
+    known |= listing_store.listing_documents(connection, site_id, wanted).keys()
+    return sorted(wanted[number] for number in known)
 
 
 def _sightings(connection: Connection, site_id: int, number: int, url: str) -> list[dict[str, Any]]:

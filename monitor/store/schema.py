@@ -195,6 +195,23 @@ listing_change = Table(
     Column("removed", LargeBinary, nullable=False),  # lines that went
 )
 
+crawled = Table(
+    "crawled",
+    metadata,
+    Column("document_id", ForeignKey("document.id"), primary_key=True),
+    Column("page_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("url", Text, nullable=False),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("links", LargeBinary, nullable=False),  # packed like a listing
+    Column("title", Text),
+    Column("published_at", Float),
+    Column("canonical", Text),
+    Column("noindex", Boolean, nullable=False),
+    Column("read_at", Float, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 sighting = Table(
     "sighting",
     metadata,

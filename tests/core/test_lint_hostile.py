@@ -109,3 +109,8 @@ def test_any_damage_to_a_sound_document_gives_a_report(
 )
 def test_floods_are_bounded(data: bytes) -> None:
     examine(data)
+
+
+def test_a_declaration_inside_of_the_root_parts_its_name_from_what_follows() -> None:
+    data = b'<sitemapindex<?xml version="1.0"?>xmlns="x"><sitemap><loc>https://e.example/a.xml</loc></sitemap></sitemapindex>'
+    examine(data)

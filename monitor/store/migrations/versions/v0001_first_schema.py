@@ -282,6 +282,23 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("document_id", "at", name=op.f("pk_listing_change")),
     )
     op.create_table(
+        "crawled",
+        sa.Column("document_id", sa.Integer(), nullable=False),
+        sa.Column("page_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("etag", sa.Text(), nullable=True),
+        sa.Column("last_modified", sa.Text(), nullable=True),
+        sa.Column("links", sa.LargeBinary(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=True),
+        sa.Column("published_at", sa.Float(), nullable=True),
+        sa.Column("canonical", sa.Text(), nullable=True),
+        sa.Column("noindex", sa.Boolean(), nullable=False),
+        sa.Column("read_at", sa.Float(), nullable=False),
+        sa.ForeignKeyConstraint(["document_id"], ["document.id"], name=op.f("fk_crawled_document_id")),
+        sa.PrimaryKeyConstraint("document_id", "page_id", name=op.f("pk_crawled")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "sighting",
         sa.Column("document_id", sa.Integer(), nullable=False),
         sa.Column("page_id", sa.BigInteger(), autoincrement=False, nullable=False),
