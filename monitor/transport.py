@@ -151,6 +151,9 @@ def _fields(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return names
 
 
+_OF_THE_CONNECTION = (b"host", b"content-length")
+
+
 class AiohttpTransport(httpx.AsyncBaseTransport):
     """One pool of connections; `guarded` lets it connect to public addresses only."""
 
@@ -203,7 +206,9 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
         fields = [(name.encode(), value.encode(errors="replace")) for name, value in headers.items()]
         if to.userinfo is not None:
             fields.append((b"authorization", b"Basic " + b64encode(unquote_to_bytes(to.userinfo))))
-        request = httpx.Request(method, _url_of(to), headers=fields, content=content, extensions={"address": to})
+        # Given as a stream, a body that is none costs nothing to encode.
+        stream = httpx.ByteStream(content or b"")
+        request = httpx.Request(method, _url_of(to), headers=fields, stream=stream, extensions={"address": to})
         return Answer(await self.handle_async_request(request))
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -215,7 +220,9 @@ class AiohttpTransport(httpx.AsyncBaseTransport):
                 request.method,
                 # The target as the path: taken apart, an empty query would be lost.
                 yarl.URL.build(scheme=to.scheme, host=host, port=to.port, path=to.target, encoded=True),
-                headers=[(k, v) for k, v in request.headers.multi_items() if k not in ("host", "content-length")],
+                headers=[
+                    (k.decode(), v.decode()) for k, v in request.headers.raw if k.lower() not in _OF_THE_CONNECTION
+                ],
                 data=await request.aread() or None,
                 allow_redirects=False,
                 proxy=self._proxy,
