@@ -28,7 +28,7 @@ from monitor.store import sources as source_store
 from monitor.store.absences import find_absences, retire_unlisted
 from monitor.store.sources import DocumentRow, SourceRow
 from monitor.tree_file import read_file
-from monitor.tree_walk import COLD_EVERY, Walk, note_honesty
+from monitor.tree_walk import Walk, note_honesty
 from monitor.wake_siblings import settle_siblings
 
 FILES_AT_ONCE = 4
@@ -51,7 +51,7 @@ async def poll_tree(run: Runtime, source: SourceRow, *, everything: bool = False
         return documents, source_store.roots(connection, source.site_id), pending
 
     documents, roots, pending = await run.db.run(load)
-    full = everything or pending or source.passes % COLD_EVERY == 0
+    full = everything or pending
     elsewhere, quiet = roots - {source.url}, source.passes == 0
     walk = Walk(run, source, site, documents, elsewhere, quiet, full, everything, started=run.clock())
     walk.seen.add(source.url)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from monitor import schedule
 from monitor.config import Site
+from monitor.core.file_turns import Watched, after_read
 from monitor.core.health import Outcome, after_poll
 from monitor.core.http import Reply, Validators, freshness
 from monitor.core.reconcile import Draft, found_in
@@ -112,8 +113,15 @@ def hints_of(reply: Reply, feed: Feed | None, now: float) -> schedule.Hints:
     )
 
 
-def confirmation(document: DocumentRow, kept: Validators | None, reply: Reply, now: float) -> dict[str, Any]:
-    """What a read that found a document unchanged writes of it: both validators are renewed (commafeed 1746)."""
+def confirmation(
+    document: DocumentRow, kept: Validators | None, reply: Reply, now: float, turn: int | None = None
+) -> dict[str, Any]:
+    """What a read that found a document unchanged writes of it: both validators are renewed (commafeed 1746).
+
+    `turn` is the pass over the tree that read it.
+    """
+    known = Watched(document.watched, document.changes, document.turn)
+    watched = after_read(known, turn, changed=False) if turn is not None else known
     return {
         "document_id": document.id,
         "validators_url": kept.url if kept else None,
@@ -123,7 +131,8 @@ def confirmation(document: DocumentRow, kept: Validators | None, reply: Reply, n
         "complete_at": now,
         "full_at": document.full_at if reply.status == 304 else now,
         "error": document.error,
-        "still": document.still + 1,
+        "watched": watched.passes,
+        "turn": watched.turn,
         "read_lastmod": document.index_lastmod,
     }
 

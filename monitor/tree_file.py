@@ -14,10 +14,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from monitor.core.file_turns import Watched, after_read
 from monitor.core.health import Outcome
 from monitor.core.http import Reply, describe, permanent_target, renew, verdict
 from monitor.core.listing import ListingRead
-from monitor.core.reconcile import Changes, Scope
+from monitor.core.reconcile import Changes
 from monitor.core.reconcile_sitemap import changes_wanted, reconcile_listing
 from monitor.keep_promises import commit_events
 from monitor.model import NotASitemap
@@ -100,7 +101,7 @@ def _spared(walk: Walk, document: DocumentRow, parent: str | None, now: float) -
     if unchanged_by_index(walk, document, walk.documents.get(parent or ""), now):
         walk.visited.append(document.id)
         return "unchanged"
-    if is_cold(walk, document):
+    if is_cold(walk, document, walk.documents.get(parent or "")):
         walk.cold.append((document.url, parent))
         walk.visited.append(document.id)
         return "cold"
@@ -115,7 +116,10 @@ async def _children(walk: Walk, document: DocumentRow) -> Sequence[str]:
 async def _confirmed(walk: Walk, document: DocumentRow, reply: Reply, now: float) -> tuple[Outcome, Sequence[str]]:
     kept = renew(document.validators(), reply)
     await walk.run.db.write(
-        Write(source_store.DOCUMENT_CONFIRMED, confirmation(document, kept, reply, now) | {"error": None})
+        Write(
+            source_store.DOCUMENT_CONFIRMED,
+            confirmation(document, kept, reply, now, walk.source.passes) | {"error": None},
+        )
     )
     weigh_honesty(walk, document, changed=False)
     if document.parent is None:
@@ -211,7 +215,7 @@ def _commit_file(connection: Connection, walk: Walk, read: _Parsed) -> Changes:
     page_store.apply(connection, source.site_id, document.id, changes, document.read_at or now)
     page_store.add_checks(connection, source.site_id, document.id, changes.checks, now)
     commit_events(walk.run, connection, source.site, source.site_id, changes.events, now)
-    source_store.set_document(connection, document.id, kind=read.kind, **_file_values(read, changes, rules.scope))
+    source_store.set_document(connection, document.id, kind=read.kind, **_file_values(walk, read, changes))
     if read.kind == "index":
         _list_children(connection, walk, document, listing.children)
     if changes.new and source.baseline_at is not None:
@@ -241,15 +245,20 @@ def _list_children(
             source_store.set_document(connection, child.id, parent=document.url)
 
 
-def _file_values(read: _Parsed, changes: Changes, scope: Scope) -> dict[str, Any]:
+def _file_values(walk: Walk, read: _Parsed, changes: Changes) -> dict[str, Any]:
     """What a read leaves of the file. Validators and hash are kept after a whole read only: a partial one that was
     remembered would be frozen by the next 304."""
     document, listing = read.document, read.listing
     kept = renew(document.validators(), read.reply) if listing.whole else None
     before = document.memory().state
+    watched = after_read(
+        Watched(document.watched, document.changes, document.turn),
+        walk.source.passes,
+        changed=listing.listing is not None,
+    )
     state = changes.state | {
-        **{name: before[name] for name in ("honest", "announced") if name in before},
-        "scope": scope.dump(),
+        **{name: before[name] for name in ("honest", "announced", "idle") if name in before},
+        "scope": walk.run.rules(walk.site, walk.source.known_as).scope.dump(),
         "rows": listing.rows,
         "bytes": len(read.reply.body),
         "seconds": round(read.reply.seconds, 3),
@@ -265,7 +274,9 @@ def _file_values(read: _Parsed, changes: Changes, scope: Scope) -> dict[str, Any
         "unlisted": False,
         "absent": 0,
         "read_lastmod": document.index_lastmod,
-        "still": 0 if listing.listing is not None else document.still + 1,
+        "watched": watched.passes,
+        "changes": watched.changes,
+        "turn": watched.turn,
         "error": "; ".join(p.message for p in listing.problems[:3]) or None,
         "state": json.dumps(state),
     }

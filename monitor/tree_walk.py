@@ -9,18 +9,13 @@ from datetime import UTC, datetime
 from sqlalchemy import Connection
 
 from monitor.config import Site
+from monitor.core.file_turns import Watched, every_passes
 from monitor.core.health import Outcome
 from monitor.core.http import Reply, freshness
 from monitor.core.url import host_of
 from monitor.runtime import Runtime
 from monitor.store import sources as source_store
 from monitor.store.sources import DocumentRow, SourceRow
-
-COLD_EVERY = 4
-"""Cold files are read in every fourth pass over their tree ..."""
-
-COLD_READS = 8
-"""... cold being a file that was found unchanged so many times in a row."""
 
 HONEST_READS = 20
 """An index's lastmods are believed once that many files were found unchanged as it said, none against it ..."""
@@ -36,8 +31,8 @@ SKIP_SECONDS = 86400.0
 class Walk:
     """One poll of a tree.
 
-    `full`: cold files are asked, too; `everything`: so are those that their index says are unchanged. `cold` are the
-    files that were left for another pass.
+    `full`: cold files, those whose turn it is not, are asked, too; `everything`: so are those that their index says
+    are unchanged. `cold` are the files that were left for another pass.
     """
 
     run: Runtime
@@ -55,6 +50,7 @@ class Walk:
     cold: list[tuple[str, str | None]] = field(default_factory=list)
     honest: dict[str, int] = field(default_factory=dict)
     announced: dict[str, int] = field(default_factory=dict)
+    idle: dict[str, int] = field(default_factory=dict)
     dishonest: set[str] = field(default_factory=set)
     off_host: list[str] = field(default_factory=list)
     waiting: set[str] = field(default_factory=set)
@@ -99,9 +95,22 @@ def _as_read(document: DocumentRow) -> bool:
     return document.index_lastmod == document.read_lastmod
 
 
-def is_cold(walk: Walk, document: DocumentRow) -> bool:
-    """Whether the file is left for a later pass: it has long been the same, and nothing hangs on it now."""
-    return not walk.full and document.kind == "sitemap" and _was_whole(document) and document.still >= COLD_READS
+def is_cold(walk: Walk, document: DocumentRow, parent: DocumentRow | None) -> bool:
+    """Whether the file is left for a later pass: by its own rate of change this is not its turn, its index announces
+    nothing, and nothing hangs on it now."""
+    if walk.full or document.kind != "sitemap" or not _was_whole(document):
+        return False
+    settings = walk.site.source_settings(walk.source.url).sitemap
+    turns = every_passes(Watched(document.watched, document.changes, document.turn), settings.every)
+    return walk.source.passes % turns != 0 and not _announced(document, parent)
+
+
+def _announced(document: DocumentRow, parent: DocumentRow | None) -> bool:
+    """Whether the index gives the file another lastmod than at its last read, and more often rightly than idly."""
+    if parent is None or document.index_lastmod is None or _as_read(document):
+        return False
+    state = json.loads(parent.state) if parent.state else {}
+    return int(state.get("announced") or 0) >= int(state.get("idle") or 0)
 
 
 def _was_whole(document: DocumentRow) -> bool:
@@ -118,19 +127,20 @@ def weigh_honesty(walk: Walk, document: DocumentRow, *, changed: bool) -> None:
             walk.dishonest.add(document.parent)
         else:
             walk.honest[document.parent] = walk.honest.get(document.parent, 0) + 1
-    elif changed and document.read_lastmod is not None:
-        walk.announced[document.parent] = walk.announced.get(document.parent, 0) + 1
+    elif document.read_lastmod is not None:
+        told = walk.announced if changed else walk.idle
+        told[document.parent] = told.get(document.parent, 0) + 1
 
 
 def note_honesty(connection: Connection, walk: Walk) -> None:
     """Write what this poll showed of the indexes' lastmods."""
-    for url in {*walk.honest, *walk.announced, *walk.dishonest}:
+    for url in {*walk.honest, *walk.announced, *walk.idle, *walk.dishonest}:
         index = walk.documents.get(url)
         if index is None:
             continue
         fresh = source_store.document_by_id(connection, index.id)
         state = json.loads(fresh.state) if fresh.state else {}
-        for name, counted in (("honest", walk.honest), ("announced", walk.announced)):
+        for name, counted in (("honest", walk.honest), ("announced", walk.announced), ("idle", walk.idle)):
             before = int(state.get(name) or 0)
-            state[name] = 0 if url in walk.dishonest else min(1000, before + counted.get(url, 0))
+            state[name] = 0 if url in walk.dishonest and name != "idle" else min(1000, before + counted.get(url, 0))
         source_store.set_document(connection, index.id, state=json.dumps(state))

@@ -124,7 +124,9 @@ document = Table(
     Column("partials", Integer, nullable=False, server_default=text("0")),  # partial reads before the baseline
     Column("unlisted", Boolean, nullable=False, server_default=false()),  # the index lists it no more
     Column("absent", Integer, nullable=False, server_default=text("0")),  # complete reads of the tree since it left
-    Column("still", Integer, nullable=False, server_default=text("0")),  # reads in a row that found it unchanged
+    Column("watched", Float, nullable=False, server_default=text("0")),  # these three: file_turns.Watched
+    Column("changes", Float, nullable=False, server_default=text("0")),
+    Column("turn", Integer),
     Column("index_lastmod", Text),  # what its index says of it
     Column("read_lastmod", Text),  # what its index said of it when it was last read
     Column("pending", Integer, nullable=False, server_default=text("0")),  # rows absent and not yet confirmed

@@ -107,7 +107,9 @@ class DocumentRow:
     partials: int
     unlisted: bool
     absent: int
-    still: int
+    watched: float
+    changes: float
+    turn: int | None
     index_lastmod: str | None
     read_lastmod: str | None
     pending: int
@@ -421,7 +423,8 @@ DOCUMENT_CONFIRMED = (
                 "complete_at",
                 "full_at",
                 "error",
-                "still",
+                "watched",
+                "turn",
                 "read_lastmod",
             )
         }

@@ -271,3 +271,30 @@ def test_what_was_listed_at_a_time(tmp_path: Path) -> None:
         assert at(first) == at(second - 1) == {"/1\t", "/2\t", "/3\t"}
         assert at(second) == {"/2\t", "/3\t2026-12-01", "/4\t"}
         assert at(tree.now) == {"/4\t"}
+
+
+def test_a_cold_file_is_asked_at_once_where_its_index_announces_it_and_was_seldom_wrong(tmp_path: Path) -> None:
+    with site(tmp_path) as tree:
+        files = ["/a.xml", "/b.xml"]
+
+        def show(lastmod: str, *urls: str) -> None:
+            tree.show("/index.xml", index(("/a.xml", "2026-11-01"), ("/b.xml", lastmod)))
+            tree.show("/b.xml", urlset("/1", *urls))
+
+        tree.show("/a.xml", urlset("/2"))
+        show("2026-11-01")
+        for _ in range(14):
+            tree.once(everything=False)
+        assert not any(tree.asked[path] for path in files)
+        show("2026-11-05", "/3")
+        assert pages(tree.once(everything=False)) == [("url.new", "/3")]
+        for day in range(6, 9):  # it cries wolf
+            show(f"2026-11-0{day}", "/3")
+            tree.once(everything=False)
+        tree.once(everything=True)
+        asked = []
+        for day in range(10, 14):
+            show(f"2026-11-{day}", "/3")
+            tree.once(everything=False)
+            asked.append(tree.asked["/b.xml"])
+        assert sum(asked) <= 2  # it is not believed any more: only in its own turn
