@@ -19,7 +19,7 @@ Rule = Callable[[Watched, int], int]
 
 
 def replay(rates: list[float], passes: int, every: float, rule: Rule, seed: int) -> tuple[int, float, float]:
-    """Requests, mean and longest wait in seconds. `rates` in changes a second; the first sixth of the time is warm-up."""
+    """Requests, mean and longest wait in seconds, after a sixth of the time. `rates` are in changes a second."""
     chance = random.Random(seed)
     asked, waits = 0, []
     for rate in rates:

@@ -33,9 +33,7 @@ def test_of_a_file_that_nothing_is_known_of_no_pass_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(("every", "most"), [(21_600.0, 4), (7_200.0, 8), (600.0, 8), (86_400.0, 4)])
-def test_a_file_that_never_changes_is_asked_once_a_day_or_in_every_fourth_to_eighth_pass(
-    every: float, most: int
-) -> None:
+def test_a_file_that_never_changes_is_asked_in_every_fourth_to_eighth_pass(every: float, most: int) -> None:
     watched, asked, _ = watch(0.0, every, 1000)
     assert every_passes(watched, every) == most
     assert asked < 1000 / most + 40
